@@ -1,0 +1,56 @@
+"""The exception family of tilelang-pto.
+
+Every error a user can cause is a :class:`PtoError`. Its message has three parts: what is wrong, where
+(kernel, TIR operation or PTODSL line), and what to do about it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigurationError",
+    "PtoError",
+    "RuntimeModuleError",
+    "SimulationError",
+    "SurfaceError",
+    "UnsupportedError",
+]
+
+
+class PtoError(Exception):
+    """Base of all errors raised by this package.
+
+    Args:
+        what: one sentence that says what is wrong.
+        where: places, outermost first, each already readable (``"kernel expand_kernel"``, ``"line 12"``).
+        advice: what the user can do instead; empty when nothing is known.
+    """
+
+    def __init__(self, what: str, *, where: tuple[str, ...] = (), advice: str = "") -> None:
+        self.what = what
+        self.where = tuple(where)
+        self.advice = advice
+        parts = [what]
+        parts += [f"  in {place}" for place in self.where]
+        if advice:
+            parts.append(f"  instead: {advice}")
+        super().__init__("\n".join(parts))
+
+
+class UnsupportedError(PtoError):
+    """A TIR construct has no rule, or a rule cannot express it. Nothing was emitted."""
+
+
+class SurfaceError(PtoError):
+    """PTODSL text uses a name, arity, keyword or literal that the chosen API does not have."""
+
+
+class SimulationError(PtoError):
+    """The simulator refuses the program (while recording) or stopped it (while running)."""
+
+
+class RuntimeModuleError(PtoError):
+    """A compiled kernel cannot be built, loaded or launched."""
+
+
+class ConfigurationError(PtoError):
+    """An environment variable, option or installed tool does not fit."""
