@@ -1,0 +1,2 @@
+// The runtime module of kind "pto".
+#include <tvm/ffi/extra/module.h>
