@@ -1,7 +1,39 @@
-"""A ``pto`` target for TileLang. Importing this package registers it."""
+"""A ``pto`` target for TileLang. Importing this package registers it:
+
+>>> import tilelang_pto
+>>> @tilelang.jit(target="pto")
+... def kernel(...): ...
+"""
 
 from __future__ import annotations
 
+from tilelang_pto import backend, target
+from tilelang_pto.errors import (
+    ConfigurationError,
+    PtoError,
+    RuntimeModuleError,
+    SimulationError,
+    SurfaceError,
+    UnsupportedError,
+)
+from tilelang_pto.runtime import native, native_errors
+from tilelang_pto.target import StaleTargetWarning, pto_target
 from tilelang_pto.version import __version__
 
-__all__ = ["__version__"]
+__all__ = [
+    "ConfigurationError",
+    "PtoError",
+    "RuntimeModuleError",
+    "SimulationError",
+    "StaleTargetWarning",
+    "SurfaceError",
+    "UnsupportedError",
+    "__version__",
+    "pto_target",
+]
+
+native_errors.register()
+# Cached and exported kernels hold modules of kind "pto"; TileLang loads them without asking us, so the loader must be there.
+native.load_if_built()
+target.register()
+backend.register()

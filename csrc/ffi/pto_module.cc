@@ -1,2 +1,291 @@
-// The runtime module of kind "pto".
+// The runtime module of kind "pto": PTODSL text, the program recorded from it, and how its functions are called.
+//
+// TileLang's host code calls a device function as
+//   (pointers..., scalars..., launch parameters..., extent in bytes of every pointer...)
+// with pointers and scalars in the order of the device function's parameters.
+#include <tvm/ffi/cast.h>
+#include <tvm/ffi/container/map.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/reflection/registry.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/float16.h"
+
+namespace pto::ffi {
+namespace {
+
+namespace tf = ::tvm::ffi;
+using engine::DType;
+
+constexpr const char* kSimulationError = "tilelang_pto.SimulationError";
+constexpr const char* kModuleError = "tilelang_pto.RuntimeModuleError";
+constexpr const char* kConfigurationError = "tilelang_pto.ConfigurationError";
+
+// The kind is the name under which the Python side has registered the exception class.
+[[noreturn]] void Throw(const char* kind, std::string message) { throw tf::Error(kind, std::move(message), ""); }
+
+[[noreturn]] void BadArgument(const std::string& kernel, const std::string& message) {
+  Throw(kModuleError, message + "\n  in kernel " + kernel);
+}
+
+// How the host calls one device function.
+struct Entry {
+  std::string name;
+  const engine::Function* function = nullptr;
+  std::vector<std::string> launch;  // names of the launch parameters, in order
+  size_t n_pointers = 0;
+
+  size_t Arity() const { return function->parameters.size() + launch.size() + n_pointers; }
+};
+
+int HostThreads() {
+  const char* text = std::getenv("TILELANG_PTO_THREADS");
+  if (text == nullptr || *text == '\0') return 0;
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  if (end == text || *end != '\0' || value < 0 || value > 4096) {
+    Throw(kConfigurationError, std::string("TILELANG_PTO_THREADS=") + text +
+                                   " is not a number of threads\n  instead: use a number from 1 to 4096, or 0 for all");
+  }
+  return static_cast<int>(value);
+}
+
+void* AsPointer(const Entry& e, const engine::Parameter& p, const tf::AnyView& value) {
+  switch (value.type_index()) {
+    case tf::TypeIndex::kTVMFFINone:
+      return nullptr;
+    case tf::TypeIndex::kTVMFFIOpaquePtr:
+      return value.cast<void*>();
+    case tf::TypeIndex::kTVMFFIDLTensorPtr:
+    case tf::TypeIndex::kTVMFFITensor: {
+      const DLTensor* tensor = value.cast<DLTensor*>();
+      return static_cast<char*>(tensor->data) + tensor->byte_offset;
+    }
+    default:
+      BadArgument(e.name, "argument " + p.name + " must be a pointer, not " + value.GetTypeKey());
+  }
+}
+
+int64_t AsInteger(const Entry& e, const std::string& name, const tf::AnyView& value) {
+  if (std::optional<int64_t> number = value.try_cast<int64_t>()) return *number;
+  BadArgument(e.name, "argument " + name + " must be an integer, not " + value.GetTypeKey());
+}
+
+uint64_t IntegerBits(const Entry& e, const engine::Parameter& p, const tf::AnyView& value) {
+  const int64_t number = AsInteger(e, p.name, value);
+  if (p.type.dtype == DType::kI1) return number != 0;
+  const int bits = 8 * engine::ByteSize(p.type.dtype);
+  if (bits == 64) return static_cast<uint64_t>(number);
+  // Signed and unsigned spellings of the same bits are both fine.
+  if (number < -(INT64_C(1) << (bits - 1)) || number >= (INT64_C(1) << bits)) {
+    BadArgument(e.name, "argument " + p.name + " = " + std::to_string(number) + " does not fit " + engine::Name(p.type.dtype));
+  }
+  return static_cast<uint64_t>(number) & ((UINT64_C(1) << bits) - 1);
+}
+
+uint64_t ScalarBits(const Entry& e, const engine::Parameter& p, const tf::AnyView& value) {
+  if (!engine::IsFloat(p.type.dtype)) return IntegerBits(e, p, value);
+  const std::optional<double> number = value.try_cast<double>();
+  if (!number) BadArgument(e.name, "argument " + p.name + " must be a number, not " + value.GetTypeKey());
+  const float x = static_cast<float>(*number);
+  switch (p.type.dtype) {
+    case DType::kF16:
+      return engine::FromFloat<engine::F16>(x).bits;
+    case DType::kBF16:
+      return engine::FromFloat<engine::BF16>(x).bits;
+    default:
+      return engine::BitCast<uint32_t>(x);
+  }
+}
+
+class PtoModuleObj : public tf::ModuleObj {
+ public:
+  PtoModuleObj(std::string text, std::string program, std::string abi)
+      : text_(std::move(text)), bytes_(std::move(program)), abi_(std::move(abi)) {
+    try {
+      program_ = engine::Program::Parse(bytes_.data(), bytes_.size());
+    } catch (const engine::Error& error) {
+      Throw(kModuleError, error.what());
+    }
+    ReadAbi();
+  }
+
+  const char* kind() const final { return "pto"; }
+
+  int GetPropertyMask() const final { return tf::Module::kRunnable | tf::Module::kBinarySerializable; }
+
+  tf::Optional<tf::Function> GetFunction(const tf::String& name) final {
+    for (const Entry& entry : entries_) {
+      if (name != entry.name) continue;
+      // The function keeps the module alive.
+      const tf::Module self = tf::GetRef<tf::Module>(this);
+      return tf::Function::FromPacked([self, this, &entry](tf::PackedArgs args, tf::Any*) { Call(entry, args); });
+    }
+    return std::nullopt;
+  }
+
+  tf::Bytes SaveToBytes() const final {
+    std::string out = kMagic;
+    for (const std::string* part : {&text_, &bytes_, &abi_}) {
+      uint64_t size = part->size();
+      for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>(size >> (8 * i)));
+      out += *part;
+    }
+    return tf::Bytes(std::move(out));
+  }
+
+  static tf::Module LoadFromBytes(const tf::Bytes& bytes) {
+    const std::string data(bytes.data(), bytes.size());
+    const std::string magic = kMagic;
+    if (data.compare(0, magic.size(), magic) != 0) {
+      Throw(kModuleError, "the saved pto module is of another version of tilelang-pto\n  instead: compile the kernel again");
+    }
+    std::string parts[3];
+    size_t at = magic.size();
+    for (std::string& part : parts) {
+      uint64_t size = 0;
+      if (data.size() - at >= 8) {
+        for (int i = 0; i < 8; ++i) size |= static_cast<uint64_t>(static_cast<uint8_t>(data[at + i])) << (8 * i);
+        at += 8;
+      } else {
+        Throw(kModuleError, "the saved pto module is cut short");
+      }
+      if (size > data.size() - at) Throw(kModuleError, "the saved pto module is cut short");
+      part = data.substr(at, size);
+      at += size;
+    }
+    return Create(std::move(parts[0]), std::move(parts[1]), std::move(parts[2]));
+  }
+
+  tf::String InspectSource(const tf::String& format) const final { return text_; }
+
+  static tf::Module Create(std::string text, std::string program, std::string abi) {
+    return tf::Module(tf::make_object<PtoModuleObj>(std::move(text), std::move(program), std::move(abi)));
+  }
+
+ private:
+  static constexpr const char* kMagic = "PTOM1\n";
+
+  // {"device": "sim", "kernels": [{"name": ..., "parameters": [{"name": ..., "kind": "pointer"}...], "launch": [...]}]}
+  void ReadAbi() {
+    const tf::json::Object root = tf::json::Parse(tf::String(abi_)).cast<tf::json::Object>();
+    device_ = root["device"].cast<tf::String>();
+    for (const tf::Any& item : root["kernels"].cast<tf::json::Array>()) {
+      const tf::json::Object kernel = item.cast<tf::json::Object>();
+      Entry entry;
+      entry.name = kernel["name"].cast<tf::String>();
+      entry.function = program_->Find(entry.name);
+      if (entry.function == nullptr) Throw(kModuleError, "the PTODSL text does not define kernel " + entry.name);
+      for (const tf::Any& launch : kernel["launch"].cast<tf::json::Array>()) {
+        entry.launch.push_back(launch.cast<tf::String>());
+      }
+      CheckParameters(&entry, kernel["parameters"].cast<tf::json::Array>());
+      entries_.push_back(std::move(entry));
+    }
+  }
+
+  static void CheckParameters(Entry* entry, const tf::json::Array& declared) {
+    const auto& recorded = entry->function->parameters;
+    if (declared.size() != recorded.size()) {
+      BadArgument(entry->name, "TIR has " + std::to_string(declared.size()) + " parameters and the PTODSL text " +
+                                   std::to_string(recorded.size()));
+    }
+    for (size_t i = 0; i < recorded.size(); ++i) {
+      const tf::json::Object parameter = declared[i].cast<tf::json::Object>();
+      const bool pointer = parameter["kind"].cast<tf::String>() == "pointer";
+      if (pointer != (recorded[i].type.kind == engine::Kind::kPointer)) {
+        BadArgument(entry->name, "parameter " + recorded[i].name + " is a pointer on one side of the call only");
+      }
+      entry->n_pointers += pointer;
+    }
+  }
+
+  void Call(const Entry& entry, tf::PackedArgs args) const {
+    if (device_ != "sim") {
+      Throw(kModuleError,
+            "kernel " + entry.name + " is compiled for device " + device_ +
+                ", on which this release of tilelang-pto cannot launch\n  instead: use TILELANG_PTO_DEVICE=sim");
+    }
+    if (static_cast<size_t>(args.size()) != entry.Arity()) {
+      BadArgument(entry.name, "expected " + std::to_string(entry.Arity()) + " arguments, got " + std::to_string(args.size()));
+    }
+    const auto& parameters = entry.function->parameters;
+    engine::LaunchOptions options;
+    options.host_threads = HostThreads();
+    const int64_t grid = ReadLaunch(entry, args, static_cast<int>(parameters.size()), options);
+    std::vector<engine::Arg> values;
+    values.reserve(parameters.size());
+    int next_extent = static_cast<int>(parameters.size() + entry.launch.size());
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const engine::Parameter& p = parameters[i];
+      const tf::AnyView value = args[static_cast<int>(i)];
+      if (p.type.kind != engine::Kind::kPointer) {
+        values.push_back(engine::Arg::Scalar(ScalarBits(entry, p, value)));
+        continue;
+      }
+      void* data = AsPointer(entry, p, value);
+      const int64_t extent = AsInteger(entry, "extent of " + p.name, args[next_extent++]);
+      if (extent < -1) BadArgument(entry.name, "argument " + p.name + " has the negative extent " + std::to_string(extent));
+      if (data == nullptr && extent != 0) BadArgument(entry.name, "argument " + p.name + " is a null pointer");
+      values.push_back(engine::Arg::Pointer(data, extent));
+    }
+    if (grid == 0) return;
+    try {
+      engine::Launch(*program_, entry.name, values, grid, options, nullptr);
+    } catch (const engine::Error& error) {
+      Throw(kSimulationError, error.what());
+    }
+  }
+
+  // The number of blocks.
+  static int64_t ReadLaunch(const Entry& entry, tf::PackedArgs args, int first, const engine::LaunchOptions& options) {
+    int64_t grid = 1;
+    for (size_t i = 0; i < entry.launch.size(); ++i) {
+      const std::string& name = entry.launch[i];
+      const int64_t value = AsInteger(entry, name, args[first + static_cast<int>(i)]);
+      if (value < 0) BadArgument(entry.name, "launch parameter " + name + " is negative: " + std::to_string(value));
+      if (name.compare(0, 9, "blockIdx.") == 0) {
+        grid *= value;
+      } else if (name == "tirx.use_dyn_shared_memory") {
+        if (value > options.ub_bytes) {
+          BadArgument(entry.name, "needs " + std::to_string(value) + " bytes of unified buffer, a vector core has " +
+                                      std::to_string(options.ub_bytes));
+        }
+      } else {
+        BadArgument(entry.name, "unknown launch parameter " + name);
+      }
+    }
+    return grid;
+  }
+
+  std::string text_;
+  std::string bytes_;
+  std::string abi_;
+  std::string device_;
+  std::shared_ptr<const engine::Program> program_;
+  std::vector<Entry> entries_;
+};
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  namespace refl = ::tvm::ffi::reflection;
+  refl::GlobalDef()
+      .def("tilelang_pto.module_create",
+           [](const tf::String& text, const tf::Bytes& program, const tf::String& abi) {
+             return PtoModuleObj::Create(text, std::string(program.data(), program.size()), abi);
+           })
+      .def("ffi.Module.load_from_bytes.pto", &PtoModuleObj::LoadFromBytes);
+}
+
+}  // namespace
+}  // namespace pto::ffi

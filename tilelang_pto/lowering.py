@@ -1,0 +1,52 @@
+"""Lowering without building: what ``tilelang-pto emit`` and the tests look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tvm
+from tilelang.backend.module import create_backend_context
+from tilelang.engine.lower import lower_to_host_device_ir
+from tilelang.transform.pass_config import normalize_pass_configs
+from tvm import IRModule, tirx
+from tvm.target import Target
+
+from tilelang_pto import backend
+from tilelang_pto.target import pto_target
+
+if TYPE_CHECKING:
+    from tilelang_pto.codegen import EmittedModule
+
+__all__ = ["Lowered", "emit_function", "lower_function"]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """What the pipeline makes of one TileLang function."""
+
+    host: IRModule
+    device: IRModule
+    target: Target
+
+
+def lower_function(func: tirx.PrimFunc, *, target: Target | None = None, pass_configs: Mapping[str, Any] | None = None) -> Lowered:
+    """Run the ``pto`` pipeline over ``func``.
+
+    Args:
+        func: a TileLang kernel.
+        target: a ``pto`` target; by default the one the environment asks for.
+        pass_configs: as for ``tilelang.jit``.
+    """
+    context = create_backend_context(target if target is not None else pto_target(), "c", "tvm_ffi")
+    configs = normalize_pass_configs(dict(pass_configs) if pass_configs else None)
+    with tvm.transform.PassContext(opt_level=3, config=configs or {}), context.target:
+        host, device, _, _, _ = lower_to_host_device_ir(func, context)
+    return Lowered(host, device, context.target)
+
+
+def emit_function(func: tirx.PrimFunc, *, target: Target | None = None, pass_configs: Mapping[str, Any] | None = None) -> EmittedModule:
+    """The PTODSL module of ``func``; nothing is built or cached."""
+    lowered = lower_function(func, target=target, pass_configs=pass_configs)
+    return backend.emit(lowered.device, lowered.target)

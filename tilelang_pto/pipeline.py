@@ -1,0 +1,96 @@
+"""TileLang's Ascend pipeline followed by ours.
+
+TileLang runs LowerIntrin, Simplify and HoistBroadcastValues on the device functions after the pipeline and before device code
+generation. They destroy what the code generator needs (floor division, access extents, math operations), so the last
+step here keeps every device function as it is in an attribute of itself.
+"""
+
+from __future__ import annotations
+
+import tvm
+from tilelang.ascend.pipeline import AscendPassPipelineBody
+from tilelang.backend.pass_pipeline import PassPipeline
+from tvm import IRModule, tirx
+from tvm.ir import CallingConv
+from tvm.target import Target
+
+from tilelang_pto import host
+from tilelang_pto.errors import UnsupportedError
+from tilelang_pto.target import KIND, settings_of
+
+__all__ = ["DEVICE_TIR", "PTO_PIPELINE", "PtoPassPipelineBody", "launch_parameters", "stashed_functions", "stashed_module"]
+
+DEVICE_TIR = "pto.device_tir"
+LAUNCH_PARAMS = "tirx.kernel_launch_params"
+
+
+def PtoPassPipelineBody(mod: IRModule, target: Target) -> IRModule:
+    """Lower ``mod`` to host and device functions."""
+    mod = AscendPassPipelineBody(mod, target)
+    mod = AdaptHost(target)(mod)
+    mod = StashDeviceFunctions()(mod)
+    return mod
+
+
+PTO_PIPELINE = PassPipeline(KIND, PtoPassPipelineBody)
+
+
+def AdaptHost(target: Target) -> tvm.transform.Pass:
+    """A pass that tells device calls the extents of their tensors and fits the argument checks to the target's device."""
+    on_simulator = settings_of(target).device == "sim"
+
+    def apply(mod: IRModule, _: object) -> IRModule:
+        devices = {name: func for name, func in _functions(mod) if _is_device(func)}
+        for name, func in _functions(mod):
+            if _is_device(func):
+                continue
+            adapted = host.add_extents(func, devices)
+            adapted = host.state_expectations(adapted, name.removeprefix("__tvm_ffi_"))
+            if on_simulator:
+                adapted = host.allow_cpu_tensors(adapted)
+            mod.update_func(mod.get_global_var(name), adapted)
+        return mod
+
+    return tvm.transform.module_pass(apply, opt_level=0, name="pto.AdaptHost")
+
+
+def StashDeviceFunctions() -> tvm.transform.Pass:
+    """A pass that keeps each device function in its attribute ``pto.device_tir``."""
+
+    def apply(mod: IRModule, _: object) -> IRModule:
+        for name, func in _functions(mod):
+            if _is_device(func):
+                mod.update_func(mod.get_global_var(name), func.with_attr(DEVICE_TIR, tvm.ir.save_json(func)))
+        return mod
+
+    return tvm.transform.module_pass(apply, opt_level=0, name="pto.StashDeviceFunctions")
+
+
+def stashed_functions(mod: IRModule) -> dict[str, tirx.PrimFunc]:
+    """The device functions as they left the pipeline, by name, in the order of ``mod``."""
+    functions = {}
+    for name, func in _functions(mod):
+        text = func.attrs.get(DEVICE_TIR)
+        if text is None:
+            raise UnsupportedError(f"device function {name} did not go through the pto pipeline", advice="compile with target='pto'")
+        functions[name] = tvm.ir.load_json(str(text))
+    return functions
+
+
+def stashed_module(mod: IRModule) -> IRModule:
+    """What the code generator gets."""
+    return IRModule(stashed_functions(mod))
+
+
+def launch_parameters(mod: IRModule) -> dict[str, tuple[str, ...]]:
+    """For each device function the names of the launch parameters its callers pass after the arguments."""
+    return {name: tuple(str(item) for item in func.attrs.get(LAUNCH_PARAMS, ())) for name, func in _functions(mod)}
+
+
+def _functions(mod: IRModule) -> list[tuple[str, tirx.PrimFunc]]:
+    return [(var.name_hint, func) for var, func in mod.functions.items() if isinstance(func, tirx.PrimFunc)]
+
+
+def _is_device(func: tirx.PrimFunc) -> bool:
+    attrs = func.attrs
+    return bool(attrs) and int(attrs.get("calling_conv", 0)) == int(CallingConv.DEVICE_KERNEL_LAUNCH)

@@ -1,0 +1,81 @@
+"""Which device a kernel is compiled for: the simulator or an NPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from dataclasses import dataclass
+
+from tilelang_pto.errors import ConfigurationError
+
+__all__ = ["DEVICES", "DEVICE_VARIABLE", "NpuReport", "choose_device", "probe_npu"]
+
+DEVICE_VARIABLE = "TILELANG_PTO_DEVICE"
+DEVICES = ("sim", "npu")
+
+# This release compiles for an NPU but cannot start a kernel there yet.
+NPU_LAUNCH_SUPPORTED = False
+
+
+@dataclass(frozen=True)
+class NpuReport:
+    """What an NPU needs and what of it was not found."""
+
+    missing: tuple[str, ...]
+
+    @property
+    def usable(self) -> bool:
+        return not self.missing
+
+
+def _npu_present() -> bool:
+    """Whether torch sees an NPU. ``torch_npu`` is not imported for the question: torch loads it by itself where it is installed."""
+    try:
+        import torch
+
+        npu = getattr(torch, "npu", None)
+        return npu is not None and bool(npu.is_available())
+    except Exception:
+        return False
+
+
+def probe_npu() -> NpuReport:
+    """Look for everything a launch on an NPU needs. Imports nothing but torch."""
+    missing = []
+    if importlib.util.find_spec("torch_npu") is None:
+        missing.append("the Python package torch_npu")
+    elif not _npu_present():
+        missing.append("an Ascend NPU that torch_npu can use")
+    if importlib.util.find_spec("ptodsl") is None:
+        missing.append("the Python package ptodsl")
+    missing += [f"the program {tool}" for tool in ("ptoas", "bisheng") if shutil.which(tool) is None]
+    if not NPU_LAUNCH_SUPPORTED:
+        missing.append("launching on an NPU, which this release of tilelang-pto does not have yet")
+    return NpuReport(tuple(missing))
+
+
+def choose_device(requested: str | None = None) -> str:
+    """The device to compile for.
+
+    Args:
+        requested: ``auto``, ``sim`` or ``npu``; ``None`` reads ``TILELANG_PTO_DEVICE`` (default ``auto``).
+
+    Raises:
+        ConfigurationError: the value is none of these, or an NPU is asked for and something it needs is missing.
+    """
+    source = "device" if requested is not None else DEVICE_VARIABLE
+    value = (requested if requested is not None else os.environ.get(DEVICE_VARIABLE, "")).strip().lower() or "auto"
+    if value == "sim":
+        return "sim"
+    if value == "auto":
+        return "npu" if probe_npu().usable else "sim"
+    if value == "npu":
+        report = probe_npu()
+        if report.usable:
+            return "npu"
+        raise ConfigurationError(
+            f"{source}=npu, but not everything an NPU needs is here; missing: {'; '.join(report.missing)}",
+            advice=f"{DEVICE_VARIABLE}=sim (or auto) runs the same kernel on the simulator",
+        )
+    raise ConfigurationError(f"{source}={value!r} is not a device", advice="use auto, sim or npu")

@@ -1,0 +1,50 @@
+"""From emitted text to the runtime module that TileLang's host code calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import tvm_ffi
+
+from tilelang_pto.errors import RuntimeModuleError
+from tilelang_pto.runtime import native
+
+if TYPE_CHECKING:
+    from tilelang_pto.codegen import EmittedModule
+    from tilelang_pto.codegen.surface import Surface
+
+__all__ = ["create_module", "describe_abi"]
+
+CREATE = "tilelang_pto.module_create"
+
+
+def describe_abi(emitted: EmittedModule, launch: Mapping[str, tuple[str, ...]], device: str) -> str:
+    """How each kernel is called, as the JSON text the native module reads."""
+    kernels = []
+    for kernel in emitted.kernels:
+        if kernel.name not in launch:
+            raise RuntimeModuleError(f"the emitted kernel {kernel.name} is not a device function of the module")
+        parameters = [{"name": item.name, "kind": item.kind, "dtype": str(item.dtype)} for item in kernel.parameters]
+        kernels.append({"name": kernel.name, "parameters": parameters, "launch": list(launch[kernel.name])})
+    return json.dumps({"device": device, "kernels": kernels})
+
+
+def create_module(emitted: EmittedModule, launch: Mapping[str, tuple[str, ...]], *, device: str, surface: Surface) -> tvm_ffi.Module:
+    """Record the text and wrap the program into a module of kind ``pto``.
+
+    Args:
+        emitted: the checked PTODSL text and the parameters of its kernels.
+        launch: for each kernel the names of the launch parameters that follow its arguments in a host call.
+        device: ``sim`` or ``npu``.
+        surface: the PTODSL API the text is written for.
+    """
+    from tilelang_pto.sim.record import record_module
+
+    native.load()
+    filename = f"{emitted.kernels[0].name if emitted.kernels else 'module'}.pto.py"
+    program = record_module(emitted.text, filename, surface)
+    create = tvm_ffi.get_global_func(CREATE)
+    module: tvm_ffi.Module = create(emitted.text, program.serialize(), describe_abi(emitted, launch, device))
+    return module
