@@ -18,7 +18,7 @@ LOG := build/setup.log
 
 # One readable line when something the set-up needs is missing; the log has the rest.
 fail = { echo "tilelang-pto: $(1)" >&2; exit 1; }
-pip_failed = { tail -n 5 $(LOG) >&2; echo "tilelang-pto: $(1); is the package index reachable? (full log: $(LOG))" >&2; exit 1; }
+pip_failed = { echo "tilelang-pto: $(1); is the package index reachable? (full log: $(LOG))" >&2; exit 1; }
 
 .PHONY: all demo test lint install clean
 
