@@ -1,0 +1,7 @@
+"""The rules, one file per family. Importing this package fills the tables of :mod:`tilelang_pto.codegen.registry`."""
+
+from __future__ import annotations
+
+from . import control, memory, mte, scalar, simd_arith, simd_convert, simd_mask, simd_memory, simt, sync
+
+__all__ = ["control", "memory", "mte", "scalar", "simd_arith", "simd_convert", "simd_mask", "simd_memory", "simt", "sync"]

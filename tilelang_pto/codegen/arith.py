@@ -1,0 +1,327 @@
+"""Scalar arithmetic with TIR's meaning, in PTODSL's spelling.
+
+Each function takes and returns :class:`Value`, folds literals, drops operations that change nothing, and keeps integer intervals. Where
+PTODSL's operators mean something else than TIR's (``//`` floors, ``%`` takes the sign of the dividend) the intervals decide
+between the plain operator and an exact expansion.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .emit import Builder, call, constant, path
+from .surface import Surface
+from .types import BOOL, DTYPES, DType, Type
+from .values import Interval, Number, Value, clip
+
+__all__ = ["Arithmetic"]
+
+_OPERATORS: dict[str, ast.operator] = {
+    "+": ast.Add(),
+    "-": ast.Sub(),
+    "*": ast.Mult(),
+    "/": ast.Div(),
+    "//": ast.FloorDiv(),
+    "%": ast.Mod(),
+    "&": ast.BitAnd(),
+    "|": ast.BitOr(),
+    "^": ast.BitXor(),
+    "<<": ast.LShift(),
+    ">>": ast.RShift(),
+}
+_COMPARISONS: dict[str, ast.cmpop] = {
+    "<": ast.Lt(),
+    "<=": ast.LtE(),
+    ">": ast.Gt(),
+    ">=": ast.GtE(),
+    "==": ast.Eq(),
+    "!=": ast.NotEq(),
+}
+_FOLD: dict[str, Callable[[Number, Number], Number]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "&": lambda a, b: int(a) & int(b),
+    "|": lambda a, b: int(a) | int(b),
+    "^": lambda a, b: int(a) ^ int(b),
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+}
+
+
+def wrap(value: int, dtype: DType) -> int:
+    """``value`` modulo 2**bits, in the range of the dtype."""
+    if dtype.category == "bool":
+        return int(bool(value))
+    value &= (1 << dtype.bits) - 1
+    return value - (1 << dtype.bits) if value > dtype.maximum else value
+
+
+class Arithmetic:
+    """Scalar operations on the values of one kernel."""
+
+    def __init__(self, builder: Builder, surface: Surface) -> None:
+        self.b = builder
+        self.surface = surface
+        self.unit = "scalar"
+
+    # -- literals --------------------------------------------------------------------------------------------------------
+
+    def number(self, value: Number, type: Type) -> Value:
+        """A literal of the given type, wrapped to it."""
+        if type.dtype.is_integer or type.dtype.category == "bool":
+            return self.b.literal(wrap(int(value), type.dtype), type)
+        return self.b.literal(float(value), type)
+
+    def typed(self, value: Value) -> Value:
+        """``value`` as a runtime value: a Python number becomes ``pto.const(value, dtype=...)``.
+
+        Needed where PTODSL has no other operand to take the type from. Infinities, NaN and booleans have no Python literal that
+        ``pto.const`` takes; floats that are not finite are given by their bit pattern.
+        """
+        if not value.static:
+            return value
+        dtype = value.dtype
+        if dtype.category == "bool":
+            zero = self.b.literal(0, Type("scalar", DTYPES["int32"]))
+            return self.compare("!=" if value.literal else "==", self.typed(zero), self.number(0, zero.type))
+        if dtype.is_float and isinstance(value.literal, float) and not math.isfinite(value.literal):
+            text = _bit_pattern(value.literal, dtype)
+            return self.b.pure(("const", text), lambda _: call(f"pto.{dtype.pto}", constant(text)), (), value.type, inline=True, weight=20)
+
+        def build(exprs: Sequence[ast.expr]) -> ast.expr:
+            return call("pto.const", exprs[0], dtype=path(f"pto.{dtype.pto}"))
+
+        made = self.b.pure("const", build, (value,), value.type, interval=value.interval, inline=True, pinned=True, weight=22)
+        return made
+
+    # -- binary ----------------------------------------------------------------------------------------------------------
+
+    def binary(self, operator: str, a: Value, b: Value, *, interval: Interval | None = None, hint: str = "", traps: bool = False) -> Value:
+        """``a operator b`` as PTODSL means it; the operands have one type, the result has it too."""
+        type = a.type if not a.static else b.type
+        if a.literal is not None and b.literal is not None and operator in _FOLD and a.dtype.is_integer:
+            return self.number(_FOLD[operator](a.literal, b.literal), type)
+        static = a.static and b.static
+        if static and a.dtype.is_float:
+            a, static = self.typed(a), False
+        node = _OPERATORS[operator]
+
+        def build(exprs: Sequence[ast.expr]) -> ast.expr:
+            return ast.BinOp(exprs[0], node, exprs[1])
+
+        return self.b.pure(operator, build, (a, b), type, interval=interval, hint=hint, traps=traps, static=static, weight=3)
+
+    def add(self, a: Value, b: Value) -> Value:
+        """Sum; literals go to the right."""
+        if a.dtype.is_integer:
+            if a.literal == 0:
+                return b
+            if b.literal == 0:
+                return a
+            if a.literal is not None:
+                a, b = b, a
+            return self.binary("+", a, b, interval=clip(a.low + b.low, a.high + b.high, a.dtype))
+        return self.binary("+", a, b)
+
+    def sub(self, a: Value, b: Value) -> Value:
+        """Difference."""
+        if a.dtype.is_integer:
+            if b.literal == 0:
+                return a
+            return self.binary("-", a, b, interval=clip(a.low - b.high, a.high - b.low, a.dtype))
+        return self.binary("-", a, b)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        """Product; literals go to the right."""
+        if a.dtype.is_integer:
+            if a.literal is not None:
+                a, b = b, a
+            if b.literal == 1:
+                return a
+            if b.literal == 0:
+                return b
+            corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+            return self.binary("*", a, b, interval=clip(min(corners), max(corners), a.dtype))
+        return self.binary("*", a, b)
+
+    def true_divide(self, a: Value, b: Value) -> Value:
+        """Float division."""
+        return self.binary("/", a, b)
+
+    def floor_divide(self, a: Value, b: Value) -> Value:
+        """Integer division rounding to minus infinity: PTODSL's ``//``."""
+        if b.literal == 1:
+            return a
+        if a.literal is not None and b.literal:
+            return self.number(int(a.literal) // int(b.literal), a.type)
+        interval = None
+        if b.low > 0:
+            corners = [x // y for x in (a.low, a.high) for y in (b.low, b.high)]
+            interval = (min(corners), max(corners))
+        return self.binary("//", a, b, interval=interval, traps=not (b.low > 0 or b.high < 0))
+
+    def remainder(self, a: Value, b: Value, *, interval: Interval | None = None) -> Value:
+        """Integer remainder with the sign of the dividend: PTODSL's ``%`` on runtime values."""
+        if b.literal == 1:
+            return self.number(0, a.type)
+        if a.literal is not None and b.literal:
+            return self.number(int(math.fmod(int(a.literal), int(b.literal))), a.type)
+        if a.static and b.static and not (a.non_negative and b.non_negative):
+            a = self.typed(a)  # Python's own % floors
+        if interval is None and b.low > 0:
+            interval = (0 if a.non_negative else max(a.low, 1 - b.high), max(0, min(a.high, b.high - 1)))
+        return self.binary("%", a, b, interval=interval, traps=not (b.low > 0 or b.high < 0))
+
+    def truncating_divide(self, a: Value, b: Value) -> Value:
+        """Integer division rounding to zero. Exact: the remainder is taken off first, so that flooring changes nothing."""
+        if a.dtype.category == "uint" or (a.non_negative and b.non_negative):
+            return self.floor_divide(a, b)
+        return self.floor_divide(self.sub(a, self.remainder(a, b)), b)
+
+    def floor_modulo(self, a: Value, b: Value) -> Value:
+        """Integer modulo with the sign of the divisor."""
+        if a.dtype.category == "uint" or (a.non_negative and b.non_negative):
+            return self.remainder(a, b)
+        difference = self.sub(a, self.mul(self.floor_divide(a, b), b))
+        if b.low > 0 and difference.interval is not None and not difference.static:
+            difference.interval = (0, b.high - 1)
+        return difference
+
+    # -- comparison, choice ----------------------------------------------------------------------------------------------
+
+    def compare(self, operator: str, a: Value, b: Value) -> Value:
+        """``a operator b`` as ``i1``; decided at once where the intervals allow."""
+        if a.literal is not None and b.literal is not None:
+            return self.b.literal(bool(_FOLD[operator](a.literal, b.literal)), BOOL)
+        if a.dtype.is_integer and a.interval and b.interval:
+            known = _decide(operator, a.interval, b.interval)
+            if known is not None:
+                return self.b.literal(known, BOOL)
+        if a.static and b.static:
+            a = self.typed(a)
+        node = _COMPARISONS[operator]
+
+        def build(exprs: Sequence[ast.expr]) -> ast.expr:
+            return ast.Compare(exprs[0], [node], [exprs[1]])
+
+        return self.b.pure(operator, build, (a, b), BOOL, hint="condition", weight=4)
+
+    def logical(self, operator: str, a: Value, b: Value) -> Value:
+        """``&`` or ``|`` of two conditions; both are evaluated."""
+        for first, second in ((a, b), (b, a)):
+            if first.literal is not None:
+                return second if bool(first.literal) == (operator == "&") else first
+        return self.binary(operator, a, b, hint="condition")
+
+    def invert(self, a: Value) -> Value:
+        """Logical negation."""
+        if a.literal is not None:
+            return self.b.literal(not a.literal, BOOL)
+        return self.binary("^", a, self.typed(self.b.literal(True, BOOL)), hint="condition")
+
+    def minimum(self, a: Value, b: Value) -> Value:
+        """Smaller of two; for floats a number wins over NaN."""
+        return self._extremum("min", a, b)
+
+    def maximum(self, a: Value, b: Value) -> Value:
+        """Larger of two; for floats a number wins over NaN."""
+        return self._extremum("max", a, b)
+
+    def _extremum(self, which: str, a: Value, b: Value) -> Value:
+        pick = min if which == "min" else max
+        interval = None
+        if a.dtype.is_integer:
+            if a.literal is not None and b.literal is not None:
+                return self.number(pick(a.literal, b.literal), a.type)
+            for one, other in ((a, b), (b, a)):
+                if (one.high <= other.low) if which == "min" else (one.low >= other.high):
+                    return one
+            interval = (pick(a.low, b.low), pick(a.high, b.high))
+        return self.function(f"f{which}" if a.dtype.is_float else which, a, b, interval=interval)
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        """``condition ? a : b``; both are evaluated."""
+        if condition.literal is not None:
+            return a if condition.literal else b
+        interval = (min(a.low, b.low), max(a.high, b.high)) if a.dtype.is_integer else None
+        return self.function("select", condition, a, b, interval=interval, type=a.type)
+
+    # -- casts -----------------------------------------------------------------------------------------------------------
+
+    def cast(self, value: Value, type: Type, *, hint: str = "") -> Value:
+        """Numeric conversion between scalar types; nothing is printed when nothing changes."""
+        source, target = value.dtype, type.dtype
+        if source == target:
+            return value
+        if value.literal is not None:
+            return self.number(int(value.literal) if target.is_integer and source.is_float else value.literal, type)
+        if target.category == "bool":
+            return self.compare("!=", value, self.number(0, value.type))
+        if value.static and source.is_integer and target.is_integer:
+            return self.b.pure("retype", lambda e: e[0], (value,), type, interval=value.interval, static=True, inline=True, weight=0)
+        interval: Interval | None = None
+        if target.is_integer:
+            interval = (value.low, value.high) if source.is_integer and target.minimum <= value.low and value.high <= target.maximum else None
+            if source.category == "bool":
+                interval = (0, 1)
+        inner = value.cast_of
+        if inner is not None and interval is not None and inner.dtype.is_integer and (inner.low, inner.high) == (value.low, value.high):
+            return self.cast(inner, type, hint=hint or value.hint)
+        operand = self.typed(value)
+
+        def build(exprs: Sequence[ast.expr]) -> ast.expr:
+            return call(self.surface.spelling("cast"), exprs[0], path(f"pto.{target.pto}"))
+
+        made = self.b.pure("cast", build, (operand,), type, interval=interval, hint=hint, weight=18)
+        made.cast_of = operand
+        return made
+
+    def function(self, generic: str, *operands: Value, interval: Interval | None = None, type: Type | None = None) -> Value:
+        """Call of a scalar function of the API by its generic name; literals are given a type."""
+        result = type or operands[0].type
+        spelled = self.surface.spelling(generic, self.unit)
+
+        def build(exprs: Sequence[ast.expr]) -> ast.expr:
+            return call(spelled, *exprs)
+
+        return self.b.pure(spelled, build, [self.typed(o) for o in operands], result, interval=interval, hint=generic)
+
+    def negate(self, a: Value) -> Value:
+        """``-a``; for floats the sign of zero flips too."""
+        if a.literal is not None:
+            return self.number(-a.literal, a.type)
+        if a.dtype.is_integer:
+            return self.sub(self.number(0, a.type), a)
+        return self.binary("*", a, self.number(-1.0, a.type))
+
+
+def _decide(operator: str, a: Interval, b: Interval) -> bool | None:
+    below, not_above = a[1] < b[0], a[1] <= b[0]
+    above, not_below = a[0] > b[1], a[0] >= b[1]
+    table = {"<": (below, not_below), "<=": (not_above, above), ">": (above, not_above), ">=": (not_below, below)}
+    if operator in table:
+        yes, no = table[operator]
+        return True if yes else False if no else None
+    if below or above:
+        return operator == "!="
+    return None
+
+
+def _bit_pattern(value: float, dtype: DType) -> str:
+    """Hexadecimal bit pattern of a float, as ``pto.f32("0x...")`` takes it."""
+    if dtype.pto == "bf16":
+        return f"0x{int(np.float32(value).view(np.uint32)) >> 16:04X}"
+    if dtype.pto == "f16":
+        return f"0x{int(np.float16(value).view(np.uint16)):04X}"
+    return f"0x{int(np.float32(value).view(np.uint32)):08X}"
+
+

@@ -1,0 +1,331 @@
+"""Builds the Python AST of a kernel.
+
+The visitor appends statements to blocks and asks for pure values. A value asked for twice in one scope is computed once; a pure
+scalar or address whose operands are defined outside a loop or vector function is placed outside. When the kernel is
+complete, :meth:`Builder.finish` decides which values get a name (used more than once, used inside a deeper loop, a load with a
+store behind it, a long expression, a name the user gave) and which are printed where they are used.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, Union
+
+from .naming import NameSupply
+from .types import Type
+from .values import Interval, Number, Value, full_range
+
+__all__ = ["Block", "BlockKind", "Builder", "attribute", "call", "constant", "name", "path"]
+
+BlockKind = Literal["function", "loop", "branch", "vector_function"]
+Expressions = Sequence[ast.expr]
+
+_LONGEST_INLINE = 72
+
+
+# -- AST helpers ---------------------------------------------------------------------------------------------------------
+
+
+def name(identifier: str) -> ast.Name:
+    """``identifier`` as an expression."""
+    return ast.Name(identifier, ast.Load())
+
+
+def constant(value: object) -> ast.expr:
+    """A Python literal."""
+    return ast.Constant(value)  # type: ignore[arg-type]
+
+
+def attribute(owner: ast.expr, member: str) -> ast.Attribute:
+    """``owner.member``."""
+    return ast.Attribute(owner, member, ast.Load())
+
+
+def path(dotted: str) -> ast.expr:
+    """``"pto.vlds"`` as an expression."""
+    first, *rest = dotted.split(".")
+    expression: ast.expr = name(first)
+    for member in rest:
+        expression = attribute(expression, member)
+    return expression
+
+
+def call(function: str | ast.expr, *arguments: ast.expr, **keywords: ast.expr) -> ast.Call:
+    """``function(*arguments, **keywords)``; a string is a dotted path."""
+    target = path(function) if isinstance(function, str) else function
+    return ast.Call(target, list(arguments), [ast.keyword(key, value) for key, value in keywords.items()])
+
+
+def comment(text: str) -> ast.stmt:
+    """A comment line; :func:`tilelang_pto.codegen.printer.print_module` turns it into ``# text``."""
+    return ast.Expr(call(name(COMMENT), constant(text)))
+
+
+COMMENT = "__comment__"
+
+
+# -- blocks --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, slots=True)
+class Statement:
+    """A statement with an effect, or one that must stay in place."""
+
+    build: Callable[[Expressions], ast.stmt]
+    operands: tuple[Value, ...]
+    epoch: int
+
+
+@dataclass(eq=False, slots=True)
+class Nest:
+    """A statement with inner blocks; ``build`` gets the operands and the bodies."""
+
+    build: Callable[[Expressions, list[list[ast.stmt]]], list[ast.stmt]]
+    operands: tuple[Value, ...]
+    epoch: int
+    blocks: list[Block] = field(default_factory=list)
+
+
+Item = Union[Value, Statement, Nest]
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """A Python suite being filled."""
+
+    kind: BlockKind
+    parent: Block | None
+    items: list[Item] = field(default_factory=list)
+    known: dict[object, Value] = field(default_factory=dict)
+    depth: int = 0
+
+    def encloses(self, other: Block | None) -> bool:
+        """Whether values defined here may be used in ``other``."""
+        while other is not None and other is not self:
+            other = other.parent
+        return other is self
+
+
+class Builder:
+    """Appends to the current block of one kernel."""
+
+    def __init__(self) -> None:
+        self.names = NameSupply()
+        self.root = Block("function", None)
+        self.block = self.root
+        self.epoch = 0
+
+    # -- values ----------------------------------------------------------------------------------------------------------
+
+    def literal(self, value: Number, type: Type) -> Value:
+        """A Python number of the given type."""
+        interval = (int(value), int(value)) if type.dtype.is_integer or type.dtype.category == "bool" else None
+        return Value(type, None, lambda _: constant(value), literal=value, static=True, interval=interval, inline=True, weight=len(repr(value)))
+
+    def named(self, identifier: str, type: Type, *, interval: Interval | None = None, static: bool = False) -> Value:
+        """A value that already has a name in the current block: a parameter, a loop variable."""
+        if interval is None and type.dtype.is_integer and type.kind == "scalar":
+            interval = full_range(type.dtype)
+        return Value(
+            type, self.block, lambda _: name(identifier), static=static, interval=interval, name=identifier, inline=True, weight=len(identifier)
+        )
+
+    def member(self, handle: str, member: str, type: Type, *, interval: Interval | None = None) -> Value:
+        """``handle.member``, a carried or merged value, in the current block."""
+        value = self.named(f"{handle}.{member}", type, interval=interval)
+        value.build = lambda _: attribute(name(handle), member)
+        return value
+
+    def pure(
+        self,
+        key: object,
+        build: Callable[[Expressions], ast.expr],
+        operands: Sequence[Value],
+        type: Type,
+        *,
+        interval: Interval | None = None,
+        hint: str = "",
+        traps: bool = False,
+        pinned: bool = False,
+        static: bool = False,
+        inline: bool = False,
+        load: bool = False,
+        weight: int = 6,
+    ) -> Value:
+        """A value without side effects; the same key and operands in scope give the same value.
+
+        Args:
+            key: what is computed, apart from operands and type.
+            traps: may fail for some operands, so it must not be computed where the source would not.
+            pinned: must be defined in the current block (register arithmetic, thread indices).
+            static: a Python number while tracing.
+            inline: never gets a name.
+            load: depends on memory, so it is only the same within a memory epoch.
+        """
+        epoch = self.epoch if load else None
+        full_key = (key, type, epoch, tuple(_identity(operand) for operand in operands))
+        scope: Block | None = self.block
+        while scope is not None:
+            found = scope.known.get(full_key)
+            if found is not None:
+                found.hint = found.hint or hint
+                return found
+            scope = scope.parent
+        block = self.block
+        if not (pinned or load or static) and (type.kind == "pointer" or type.kind == "scalar" and not type.dtype.is_float):
+            block = self._outermost(operands, traps)
+        if interval is None and type.kind == "scalar" and type.dtype.is_integer:
+            interval = full_range(type.dtype)
+        size = weight + sum(operand.weight for operand in operands)
+        value = Value(
+            type,
+            block,
+            build,
+            tuple(operands),
+            static=static,
+            interval=interval,
+            hint=hint,
+            epoch=epoch,
+            created=self.epoch,
+            inline=inline,
+            weight=size,
+        )
+        if size > _LONGEST_INLINE and not inline:
+            value.keep_name, value.weight = True, 8
+        block.known[full_key] = value
+        if block is self.block:
+            block.items.append(value)
+        else:
+            block.items.insert(len(block.items) - 1, value)  # before the nest that is being filled
+        return value
+
+    def _outermost(self, operands: Sequence[Value], traps: bool) -> Block:
+        """Block nearest to the root in which a value of these operands can be computed."""
+        block = self.block
+        while block.parent is not None:
+            if block.kind == "branch" or (block.kind == "loop" and traps):
+                break
+            if any(operand.block is block for operand in operands):
+                break
+            block = block.parent
+        return block
+
+    # -- statements ------------------------------------------------------------------------------------------------------
+
+    def statement(self, build: Callable[[Expressions], ast.stmt], operands: Sequence[Value] = (), *, effect: bool = True) -> None:
+        """Append a statement; ``effect`` says that loads before and after it may differ."""
+        self.block.items.append(Statement(build, tuple(operands), self.epoch))
+        if effect:
+            self.epoch += 1
+
+    def effect(self, expression: Callable[[Expressions], ast.expr], operands: Sequence[Value] = ()) -> None:
+        """Append an expression statement with an effect."""
+        self.statement(lambda exprs: ast.Expr(expression(exprs)), operands)
+
+    def comment(self, text: str) -> None:
+        """Append a comment line."""
+        self.statement(lambda _: comment(text), effect=False)
+
+    @contextmanager
+    def nest(
+        self,
+        kinds: Sequence[BlockKind],
+        build: Callable[[Expressions, list[list[ast.stmt]]], list[ast.stmt]],
+        operands: Sequence[Value] = (),
+    ) -> Iterator[Nest]:
+        """Append a statement with ``len(kinds)`` inner blocks; fill them with :meth:`inside`."""
+        nest = Nest(build, tuple(operands), self.epoch)
+        nest.blocks = [Block(kind, self.block, depth=self.block.depth + 1) for kind in kinds]
+        self.block.items.append(nest)
+        self.epoch += 1
+        yield nest
+        self.epoch += 1
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Make ``block`` current."""
+        outer, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = outer
+
+    # -- the end ---------------------------------------------------------------------------------------------------------
+
+    def finish(self) -> list[ast.stmt]:
+        """Decide on names and return the statements of the kernel body."""
+        self._place(self.root)
+        return self._print(self.root)
+
+    def _place(self, root: Block) -> None:
+        """Record uses, last definition first, and choose names."""
+        values: list[Value] = []
+
+        def collect(block: Block) -> None:
+            for item in block.items:
+                if isinstance(item, Value):
+                    values.append(item)
+                    continue
+                for operand in item.operands:
+                    operand.uses.append((block, item.epoch))
+                if isinstance(item, Nest):
+                    for inner in item.blocks:
+                        collect(inner)
+
+        collect(root)
+        for value in reversed(values):  # operands are defined before their users, so users come first
+            block = value.block
+            if not value.uses or block is None:
+                continue
+            if value.inline or not _needs_name(value):
+                sites = list(value.uses)
+            else:
+                value.name = ""  # named, in definition order below
+                sites = [(block, value.created)]
+            for operand in value.operands:
+                operand.uses.extend(sites)
+        for value in values:
+            if value.name == "":
+                value.name = self.names.claim(value.hint or "t")
+
+    def _print(self, block: Block) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for item in block.items:
+            if isinstance(item, Value):
+                if item.name and item.uses:
+                    target = ast.Name(item.name, ast.Store())
+                    out.append(ast.Assign([target], item.build([_expression(v) for v in item.operands])))
+            elif isinstance(item, Statement):
+                out.append(item.build([_expression(v) for v in item.operands]))
+            else:
+                bodies = [self._print(inner) or [ast.Pass()] for inner in item.blocks]
+                out.extend(item.build([_expression(v) for v in item.operands], bodies))
+        return out
+
+
+def _identity(value: Value) -> object:
+    return (value.type, repr(value.literal)) if value.literal is not None else id(value)
+
+
+def _expression(value: Value) -> ast.expr:
+    if value.name and not value.inline:
+        return name(value.name)
+    return value.build([_expression(operand) for operand in value.operands])
+
+
+def _needs_name(value: Value) -> bool:
+    if value.keep_name or len(value.uses) != 1:
+        return True
+    site, epoch = value.uses[0]
+    if value.epoch is not None:
+        return site is not value.block or epoch != value.epoch
+    block: Block | None = site
+    while block is not value.block:
+        assert block is not None, "a value is used outside its scope"
+        if block.kind in ("loop", "vector_function"):
+            return True
+        block = block.parent
+    return False

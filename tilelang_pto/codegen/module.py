@@ -1,0 +1,138 @@
+"""Emits a PTODSL module for the device functions of an IRModule."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+from tilelang_pto.errors import UnsupportedError
+from tilelang_pto.version import __version__
+
+from . import rules as _rules  # noqa: F401  (fills the tables)
+from .emit import call, constant, path
+from .printer import print_module
+from .surface import Surface
+from .types import DTYPES, Type, pointer_type
+from .values import Interval
+from .visitor import Storage, Visitor
+
+__all__ = ["EmittedModule", "Kernel", "Parameter", "emit_module"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a device function, in device order.
+
+    Attributes:
+        name: name in the emitted text.
+        kind: a GM pointer or a runtime scalar.
+        dtype: TIR dtype of the scalar or of the pointer's elements.
+    """
+
+    name: str
+    kind: Literal["pointer", "scalar"]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One emitted device function."""
+
+    name: str
+    kind: Literal["vector", "cube", "mixed"]
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EmittedModule:
+    """PTODSL text and what is in it."""
+
+    text: str
+    surface: str
+    kernels: tuple[Kernel, ...] = field(default_factory=tuple)
+
+
+def emit_module(device_mod: Any, *, surface: Surface, non_negative: Iterable[str] = ()) -> EmittedModule:
+    """Emit all device functions of ``device_mod``.
+
+    Args:
+        device_mod: IRModule of device PrimFuncs as TileLang's Ascend pipeline leaves them.
+        surface: API state to write for.
+        non_negative: names of scalar parameters known to be >= 0 (tensor extents).
+
+    Raises:
+        UnsupportedError: something in a function has no rule; nothing is emitted.
+    """
+    functions = sorted(((str(gv.name_hint), func) for gv, func in device_mod.functions.items()), key=lambda item: item[0])
+    if not functions:
+        raise UnsupportedError("the module has no device function", advice="launch a kernel with T.Kernel")
+    kernels: list[Kernel] = []
+    definitions: list[ast.stmt] = []
+    for name, func in functions:
+        definition, kernel = emit_function(func, name, surface, frozenset(non_negative))
+        definitions.append(definition)
+        kernels.append(kernel)
+    text = print_module(_header(kernels, surface), _imports(surface), definitions)
+    return EmittedModule(text, surface.name, tuple(kernels))
+
+
+def emit_function(func: Any, kernel_name: str, surface: Surface, non_negative: frozenset[str]) -> tuple[ast.FunctionDef, Kernel]:
+    """AST and description of one device function."""
+    visitor = Visitor(kernel_name, surface)
+    parameters, arguments = _parameters(visitor, func, non_negative)
+    visitor.analyse(func.body)
+    visitor.stmt(func.body)
+    body: list[ast.stmt] = visitor.b.finish() or [ast.Pass()]
+    decorator = call(
+        "pto.jit",
+        name=constant(kernel_name),
+        kernel_kind=constant("vector"),
+        target=constant("a5"),
+        mode=constant("explicit"),
+        ast_rewrite=constant(False),
+    )
+    signature = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])
+    definition = ast.FunctionDef(name=kernel_name, args=signature, body=body, decorator_list=[decorator], returns=None)
+    return definition, Kernel(kernel_name, "vector", tuple(parameters))
+
+
+def _parameters(v: Visitor, func: Any, non_negative: frozenset[str]) -> tuple[list[Parameter], list[ast.arg]]:
+    parameters: list[Parameter] = []
+    arguments: list[ast.arg] = []
+    for var in func.params:
+        tir_name = str(var.name)
+        name = v.b.names.claim(tir_name)
+        if str(var.dtype) == "handle":
+            element = str(var.type_annotation.element_type.dtype)
+            dtype = DTYPES["int8"] if element == "bool" else DTYPES.get(element)
+            if dtype is None:
+                v.unsupported(f"parameter {tir_name}: elements of dtype {element} have no PTODSL type", f"use one of {', '.join(DTYPES)}")
+            v.storage[var] = Storage("gm", tir_name, element, v.b.named(name, pointer_type(dtype, "gm")))
+            annotation = call("pto.ptr", path(f"pto.{dtype.pto}"), constant("gm"))
+            parameters.append(Parameter(name, "pointer", element))
+        else:
+            type: Type = v.scalar_type(var.dtype)
+            interval: Interval | None = (0, type.dtype.maximum) if tir_name in non_negative and type.dtype.is_integer else None
+            v.variables[var] = v.b.named(name, type, interval=interval)
+            annotation = path(f"pto.{type.dtype.pto}")
+            parameters.append(Parameter(name, "scalar", str(var.dtype)))
+        arguments.append(ast.arg(name, annotation))
+    return parameters, arguments
+
+
+def _header(kernels: Sequence[Kernel], surface: Surface) -> list[str]:
+    names = ", ".join(kernel.name for kernel in kernels)
+    return [
+        f"PTODSL for {names} (Ascend A5).",
+        "",
+        f"Generated by tilelang-pto {__version__} from TileLang's device TIR for the {surface.name} API; do not edit.",
+    ]
+
+
+def _imports(surface: Surface) -> list[str]:
+    return ["from ptodsl import pto, scalar" if surface.has_scalar_namespace else "from ptodsl import pto"]
+
+

@@ -1,0 +1,312 @@
+"""Structure: sequences, launch, vector functions, loops, branches.
+
+Control flow is explicit (``ast_rewrite=False``): loops are ``pto.for_`` with named carries, branches ``pto.if_`` with merged results. The one
+exception are unrolled loops that carry nothing, printed as a Python loop over ``pto.static_range``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tvm import tirx
+
+from ..analysis.liveness import Slot
+from ..emit import Block, attribute, call, constant, name
+from ..registry import statement
+from ..types import I32, I64, INDEX, Type
+from ..values import Interval, Value
+from ..visitor import Visitor
+
+_TRANSPARENT_ATTRS = frozenset(
+    {"tl.assume", "tl.simdvf_scope", "tl.simtvf_scope", "lexical_alloc_scope", "pragma_unroll_factor", "storage_alignment", "compute_scope"}
+)
+_THREADS = {"threadIdx.x": "pto.get_tid_x", "threadIdx.y": "pto.get_tid_y", "threadIdx.z": "pto.get_tid_z"}
+_MAX_THREADS = 2048
+
+
+@statement(tirx.SeqStmt)
+def sequence(v: Visitor, node: Any) -> None:
+    for inner in node.seq:
+        v.stmt(inner)
+
+
+@statement(tirx.Evaluate)
+def evaluate(v: Visitor, node: Any) -> None:
+    """A call made for its effect; a value nobody uses is dropped by the builder."""
+    v.maybe_expr(node.value)
+
+
+@statement(tirx.Bind)
+def bind(v: Visitor, node: Any) -> None:
+    """An immutable variable: the value, under the name the user gave it."""
+    value = v.expr(node.value)
+    if value.literal is None and not value.inline and value.name is None:
+        value.hint = str(node.var.name)
+        value.keep_name = value.epoch is None
+    v.variables[node.var] = value
+
+
+@statement(tirx.AttrStmt)
+def attr(v: Visitor, node: Any) -> None:
+    key = str(node.attr_key)
+    if key == "thread_extent":
+        v.variables[node.node.var] = _thread(v, node)
+    elif key not in _TRANSPARENT_ATTRS:
+        v.unsupported(f"attribute {key} has no rule")
+    v.stmt(node.body)
+
+
+def _thread(v: Visitor, node: Any) -> Value:
+    """Value of a launch variable."""
+    tag, hint = str(node.node.thread_tag), str(node.node.var.name)
+    type = v.scalar_type(node.node.var.dtype)
+    extent = int(node.value) if isinstance(node.value, tirx.IntImm) else None
+    interval: Interval = (0, extent - 1 if extent is not None else type.dtype.maximum)
+    if tag == "blockIdx.x":
+        index = v.b.pure("get_block_idx", lambda _: call("pto.get_block_idx"), (), I64, interval=interval)
+        return v.arith.cast(index, type, hint="core_id" if hint == "bx" else hint)
+    if tag in _THREADS:
+        if v.region != "simt":
+            v.unsupported(f"{tag} is used outside a SIMT vector function", "put the code that needs threads inside `with T.SimtVF(threads=...)`")
+        if extent == 1:
+            return v.arith.number(0, type)
+        getter = _THREADS[tag]
+        thread = v.b.pure(getter, lambda _: call(getter), (), I32, interval=interval, pinned=True, hint="t" + tag[-1])
+        return v.arith.cast(thread, type)
+    v.unsupported(f"launch dimension {tag} has no rule", "vector kernels use blockIdx.x and, inside T.SimtVF, threadIdx.x/y/z")
+
+
+@statement(tirx.SBlock)
+def region(v: Visitor, node: Any) -> None:
+    block_name = str(node.name_hint)
+    if block_name == "VECTOR":
+        v.stmt(node.body)
+    elif block_name == "SIMD_VF":
+        _vector_function(v, node, "simd", call("pto.vecscope"))
+    elif block_name == "SIMT_VF":
+        threads = [_extent(v, node.body, tag) for tag in _THREADS]
+        if threads[0] * threads[1] * threads[2] > _MAX_THREADS:
+            v.unsupported(f"a SIMT vector function of {threads} threads", f"use at most {_MAX_THREADS} threads in all")
+        _vector_function(v, node, "simt", call("pto.simt", *(constant(count) for count in threads)))
+    else:
+        v.unsupported(f"block {block_name} has no rule", "this version emits kernels of the vector cores only" if block_name == "CUBE" else "")
+
+
+def _vector_function(v: Visitor, node: Any, region: Any, opener: ast.expr) -> None:
+    with v.b.nest(["vector_function"], lambda _, bodies: [_with(opener, bodies[0])]) as nest, v.scope(nest.blocks[0], region):
+        v.stmt(node.body)
+
+
+def _extent(v: Visitor, body: Any, tag: str) -> int:
+    """Extent of a thread dimension, bound somewhere at the head of a SIMT block."""
+    if isinstance(body, tirx.AttrStmt):
+        if body.attr_key == "thread_extent" and str(body.node.thread_tag) == tag:
+            return v.integer(body.value, f"the extent of {tag}")
+        return _extent(v, body.body, tag)
+    if isinstance(body, tirx.SeqStmt):
+        for inner in body.seq:
+            if isinstance(inner, tirx.AttrStmt):
+                return _extent(v, inner, tag)
+    return 1
+
+
+# -- loops ---------------------------------------------------------------------------------------------------------------
+
+
+@statement(tirx.For)
+def for_loop(v: Visitor, node: Any) -> None:
+    if node.step is not None and not (isinstance(node.step, tirx.IntImm) and int(node.step) == 1):
+        v.unsupported(f"loop step {node.step}", "write the loop with step 1 and scale the variable")
+    low, extent = v.expr(node.min), v.expr(node.extent)
+    if extent.high <= 0:
+        return
+    carried = v.liveness.carried(node)
+    unrolled = int(node.kind) == int(tirx.ForKind.UNROLLED)
+    if unrolled and not carried and low.literal is not None and extent.literal is not None:
+        _static_loop(v, node, int(low.literal), int(extent.literal))
+    else:
+        _device_loop(v, node, low, v.arith.add(low, extent), carried)
+
+
+def _static_loop(v: Visitor, node: Any, low: int, extent: int) -> None:
+    """A loop that PTODSL unrolls while tracing."""
+    variable = v.b.names.claim(str(node.loop_var.name))
+
+    def build(_: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
+        bounds = call("pto.static_range", constant(low), constant(low + extent))
+        return [ast.For(ast.Name(variable, ast.Store()), bounds, bodies[0], [])]
+
+    with v.b.nest(["loop"], build) as nest, v.scope(nest.blocks[0]):
+        type = v.scalar_type(node.loop_var.dtype)
+        v.variables[node.loop_var] = v.b.named(variable, type, interval=(low, low + extent - 1), static=True)
+        v.stmt(node.body)
+
+
+def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[Slot]) -> None:
+    """``pto.for_``, with the carries PTODSL wants spelled out."""
+    loop_name = str(node.loop_var.name)
+    interval = (low.low, max(low.low, high.high - 1))
+    initial = [v.arith.typed(_initial(v, slot)) for slot in carried]
+    fields = _field_names(carried)
+    handle = v.b.names.claim(f"{loop_name.lstrip('_') or 'i'}_loop") if carried else ""
+    variable = "" if carried else v.b.names.claim(loop_name)
+    updates: list[Value] = []
+
+    def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
+        loop = call("pto.for_", exprs[0], exprs[1], step=constant(1))
+        if not carried:
+            return [_with(loop, bodies[0], variable)]
+        carry = call(attribute(loop, "carry"), **dict(zip(fields, exprs[2:])))
+        return [ast.Assign([ast.Name(handle, ast.Store())], carry), _with(name(handle), bodies[0])]
+
+    with v.b.nest(["loop"], build, [low, high, *initial]) as nest:
+        with v.scope(nest.blocks[0]):
+            before = dict(v.slots)
+            for slot, field, start in zip(carried, fields, initial):
+                v.slots[slot] = v.b.member(handle, field, start.type, interval=_slot_interval(v, slot, start.type))
+            if carried:
+                index = v.b.member(handle, "iv", INDEX, interval=interval)
+            else:
+                index = v.b.named(variable, INDEX, interval=interval)
+            v.variables[node.loop_var] = v.arith.cast(index, v.scalar_type(node.loop_var.dtype), hint=loop_name)
+            v.stmt(node.body)
+            updates = [v.arith.typed(v.read_slot(slot)) for slot in carried]
+            if carried:
+                v.b.effect(lambda e: call(attribute(name(handle), "update"), **dict(zip(fields, e))), updates)
+            v.slots = before
+    for slot, field, start in zip(carried, fields, initial):
+        v.slots[slot] = _final(v, handle, field, start.type, _slot_interval(v, slot, start.type))
+
+
+def _initial(v: Visitor, slot: Slot) -> Value:
+    """Value a carry starts with; a register never written before starts with zeros, which nothing reads."""
+    value = v.slots.get(slot)
+    if value is not None:
+        return value
+    element = str(slot[0].type_annotation.element_type.dtype)
+    return v.zero(element)
+
+
+def _final(v: Visitor, handle: str, field: str, type: Type, interval: Interval | None) -> Value:
+    return v.b.pure(
+        ("final", handle, field),
+        lambda _: call(attribute(name(handle), "final"), constant(field)),
+        (),
+        type,
+        interval=interval,
+        hint=field,
+        pinned=True,
+    )
+
+
+def _slot_interval(v: Visitor, slot: Slot, type: Type) -> Interval | None:
+    if slot[0] in v.counters and type.kind == "scalar" and type.dtype.is_integer:
+        return 0, type.dtype.maximum
+    return None
+
+
+def _field_names(slots: list[Slot]) -> list[str]:
+    """Names of carries and merges: short, unique, without leading underscores."""
+    names: list[str] = []
+    for variable, index in slots:
+        stem = str(variable.name).lstrip("_") or "value"
+        if "_version_counter" in stem:
+            stem = "version"
+        stem = stem if index <= 0 else f"{stem}_{index}"
+        unique, number = stem, 1
+        while unique in names or unique in ("iv", "final", "update", "carry", "assign", "get", "then_", "else_"):
+            unique, number = f"{stem}_{number}", number + 1
+        names.append(unique)
+    return names
+
+
+@statement(tirx.While)
+def while_loop(v: Visitor, node: Any) -> None:
+    v.unsupported("while loops have no rule yet", "write a for loop over a bound")
+
+
+# -- branches ------------------------------------------------------------------------------------------------------------
+
+
+@statement(tirx.IfThenElse)
+def if_then_else(v: Visitor, node: Any) -> None:
+    condition = v.expr(node.condition)
+    if condition.literal is not None:
+        taken = node.then_case if condition.literal else node.else_case
+        if taken is not None:
+            v.stmt(taken)
+        return
+    merged = v.liveness.merged(node)
+    fields = _field_names(merged)
+    has_else = node.else_case is not None or bool(merged)
+    handle = v.b.names.claim("br")
+
+    def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
+        branches: list[ast.stmt] = [_with(attribute(name(handle), "then_"), bodies[0])]
+        if has_else:
+            branches.append(_with(attribute(name(handle), "else_"), bodies[1]))
+        return [_with(call("pto.if_", exprs[0]), branches, handle)]
+
+    before = dict(v.slots)
+    results: list[Type] = [_initial(v, slot).type for slot in merged]
+    with v.b.nest(["branch"] * (2 if has_else else 1), build, [condition]) as nest:
+        for block, case in zip(nest.blocks, (node.then_case, node.else_case)):
+            v.slots = dict(before)
+            _branch(v, block, case, handle, merged, fields)
+    v.slots = before
+    for slot, field, type in zip(merged, fields, results):
+        v.slots[slot] = v.b.member(handle, field, type, interval=_slot_interval(v, slot, type))
+
+
+def _branch(v: Visitor, block: Block, case: Any, handle: str, merged: list[Slot], fields: list[str]) -> None:
+    with v.scope(block):
+        if case is not None:
+            v.stmt(case)
+        if merged:
+            values = [v.arith.typed(_initial(v, slot)) for slot in merged]
+            v.b.effect(lambda e: call(attribute(name(handle), "assign"), **dict(zip(fields, e))), values)
+
+
+def _with(context: ast.expr, body: list[ast.stmt], variable: str = "") -> ast.With:
+    target = ast.Name(variable, ast.Store()) if variable else None
+    return ast.With([ast.withitem(context, target)], body)
+
+
+
+
+# -- values that need control flow ---------------------------------------------------------------------------------------
+
+
+def merge_values(v: Visitor, condition: Value, then_value: Callable[[], Value], else_value: Callable[[], Value], type: Type) -> Value:
+    """A value of which only one of two computations is executed."""
+    handle = v.b.names.claim("choice")
+
+    def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
+        branches: list[ast.stmt] = [
+            _with(attribute(name(handle), "then_"), bodies[0]),
+            _with(attribute(name(handle), "else_"), bodies[1]),
+        ]
+        return [_with(call("pto.if_", exprs[0]), branches, handle)]
+
+    with v.b.nest(["branch", "branch"], build, [condition]) as nest:
+        for block, compute in zip(nest.blocks, (then_value, else_value)):
+            with v.scope(block):
+                v.b.effect(lambda e: call(attribute(name(handle), "assign"), value=e[0]), [v.arith.typed(compute())])
+    return v.b.member(handle, "value", type)
+
+
+def repeat(v: Visitor, start: Value, count: Value, step: Callable[[Value], Value]) -> Value:
+    """``step`` applied ``count`` times to ``start``."""
+    handle = v.b.names.claim("steps")
+
+    def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
+        loop = call("pto.for_", constant(0), exprs[0], step=constant(1))
+        carry = call(attribute(loop, "carry"), value=exprs[1])
+        return [ast.Assign([ast.Name(handle, ast.Store())], carry), _with(name(handle), bodies[0])]
+
+    with v.b.nest(["loop"], build, [count, v.arith.typed(start)]) as nest, v.scope(nest.blocks[0]):
+        value = v.arith.typed(step(v.b.member(handle, "value", start.type)))
+        v.b.effect(lambda e: call(attribute(name(handle), "update"), value=e[0]), [value])
+    return _final(v, handle, "value", start.type, None)

@@ -1,0 +1,296 @@
+"""Storage: buffers, pointers, scalar loads and stores.
+
+Every access is one-dimensional. UB views alias: an address is always arena base plus index times element size, whatever the view's
+name. A sum of index terms is split: terms that are the same for a whole loop (or vector function) move into the pointer,
+the others stay as offset.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+
+from ..emit import call, constant, path
+from ..registry import expression, op, statement
+from ..types import DTYPES, DType, Type, pointer_type, split_lanes
+from ..values import Value
+from ..visitor import Storage, Visitor
+
+# -- declarations --------------------------------------------------------------------------------------------------------
+
+
+@statement(tirx.AllocBuffer)
+def alloc_buffer(v: Visitor, node: Any) -> None:
+    buffer = node.buffer
+    scope, data, element = str(buffer.scope()), buffer.data, str(buffer.dtype)
+    if scope.startswith("shared.dyn"):
+        offset = max((s.byte_offset + size for s, size in v.ub_allocations), default=0)
+        storage = Storage("ub", str(data.name), element, byte_offset=offset)
+        v.ub_allocations.append((storage, -(-_byte_count(v, buffer) // 32) * 32))
+        v.storage[data] = storage
+    elif scope in ("local", "local.var") and v.region == "simt":
+        v.storage[data] = _stack(v, node, element)
+    elif scope in ("local", "local.var"):
+        v.storage[data] = Storage("slot", str(data.name), element)
+        _reset_slot(v, node, element)
+    else:
+        v.unsupported(f"memory scope {scope} has no rule", "vector kernels use T.alloc_shared, T.alloc_fragment, T.alloc_local and T.alloc_var")
+
+
+def _byte_count(v: Visitor, buffer: Any) -> int:
+    count = 1
+    for extent in buffer.shape:
+        count *= v.integer(extent, f"the extent of {buffer.name}")
+    name, lanes = split_lanes(str(buffer.dtype))
+    dtype = DTYPES.get(name)
+    if dtype is None:
+        v.unsupported(f"buffer {buffer.name} of dtype {buffer.dtype}")
+    return count * lanes * dtype.bytes
+
+
+def _stack(v: Visitor, node: Any, element: str) -> Storage:
+    """A private array of SIMT threads."""
+    buffer = node.buffer
+    dtype = v.scalar_type(element).dtype
+    if dtype.category == "bool":
+        dtype = DTYPES["int8"]
+    count = _byte_count(v, buffer) // dtype.bytes
+    pointer = v.b.pure(
+        ("alloc_buffer", id(node)),
+        lambda _: call("pto.alloc_buffer", ast.Tuple([constant(count)], ast.Load()), path(f"pto.{dtype.pto}")),
+        (),
+        pointer_type(dtype, "stack"),
+        hint=str(buffer.data.name),
+        pinned=True,
+    )
+    pointer.keep_name = True
+    storage = Storage("stack", str(buffer.data.name), element, pointer)
+    if str(buffer.scope()) == "local.var":
+        initial = (node.annotations or {}).get("tl.local_var_init")
+        value = v.expr(initial) if initial is not None else v.arith.number(0, Type("scalar", dtype))
+        _store(v, "store", v.arith.cast(value, Type("scalar", dtype)), pointer, v.index(0))
+    return storage
+
+
+def _reset_slot(v: Visitor, node: Any, element: str) -> None:
+    """A mutable scalar starts at its initial value or zero, each time its allocation is reached; registers start undefined."""
+    slot = (node.buffer.data, 0)
+    for known in [s for s in v.slots if s[0].same_as(node.buffer.data)]:
+        del v.slots[known]
+    if split_lanes(element)[1] > 1:
+        v.register_type(element)
+        return
+    if str(node.buffer.scope()) != "local.var":
+        v.unsupported(f"scalar array {node.buffer.name} outside a SIMT vector function", "allocate it inside T.SimtVF, or use T.alloc_var")
+    initial = (node.annotations or {}).get("tl.local_var_init")
+    type = v.scalar_type(element)
+    v.slots[slot] = v.arith.cast(v.expr(initial), type) if initial is not None else v.arith.number(0, type)
+
+
+@statement(tirx.DeclBuffer)
+def decl_buffer(v: Visitor, node: Any) -> None:
+    """A typed view of memory that exists already: no code."""
+    storage_of(v, node.buffer.data)
+
+
+def storage_of(v: Visitor, data: Any) -> Storage:
+    """Storage behind a data variable."""
+    storage = v.storage.get(data)
+    if storage is None:
+        v.unsupported(f"buffer variable {data.name} has no storage")
+    return storage
+
+
+# -- addresses -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A pointer and an element offset from it."""
+
+    pointer: Value
+    offset: Value
+
+
+def address(v: Visitor, data: Any, dtype: DType, index: Any, element: DType | None = None) -> Address:
+    """Address of element ``index`` of a view.
+
+    Args:
+        data: data variable of the buffer.
+        dtype: element type the result points to.
+        index: TIR expression in elements of ``element``.
+        element: type the index counts; ``dtype`` if not given.
+    """
+    element = element or dtype
+    storage = storage_of(v, data)
+    if storage.kind == "slot":
+        v.unsupported(f"{storage.name} lives in registers and has no address", "keep it in a UB buffer if an address is needed")
+    if element.bytes != dtype.bytes:
+        whole = at(v, pointer_to(v, storage, element), v.expr(index))
+        return Address(_cast_pointer(v, whole, dtype), v.index(0))
+    base = pointer_to(v, storage, dtype)
+    fixed, moving = _split_terms(v, index)
+    return Address(at(v, base, fixed), moving)
+
+
+def pointer_to(v: Visitor, storage: Storage, dtype: DType) -> Value:
+    """Base pointer of a storage, as pointer to ``dtype``."""
+    if storage.kind == "ub":
+        type = pointer_type(dtype, "ub")
+
+        def build(_: Sequence[ast.expr]) -> ast.expr:
+            zero = call("pto.const", constant(storage.byte_offset), dtype=path("pto.i64"))
+            return call("pto.castptr", zero, _pointer_type_expression(type))
+
+        base = v.b.pure(("ub", storage.byte_offset), build, (), type, hint=f"ub_{dtype.pto}")
+        base.keep_name = True
+        return base
+    pointer = storage.pointer
+    assert pointer is not None
+    return _cast_pointer(v, pointer, dtype)
+
+
+def _cast_pointer(v: Visitor, pointer: Value, dtype: DType) -> Value:
+    if pointer.dtype == dtype:
+        return pointer
+    type = pointer_type(dtype, pointer.type.space)
+    return v.b.pure(
+        "castptr", lambda e: call("pto.castptr", e[0], _pointer_type_expression(type)), (pointer,), type, hint=f"as_{dtype.pto}", weight=30
+    )
+
+
+def _pointer_type_expression(type: Type) -> ast.expr:
+    return call("pto.ptr", path(f"pto.{type.dtype.pto}"), constant(type.space))
+
+
+def at(v: Visitor, pointer: Value, offset: Value) -> Value:
+    """``pointer + offset`` in elements."""
+    if offset.literal == 0:
+        return pointer
+    hint = f"{(pointer.name or pointer.hint or 'ptr')}_at"
+    return v.b.pure("addptr", lambda e: call("pto.addptr", *e), (pointer, offset), pointer.type, hint=hint, weight=12)
+
+
+def _split_terms(v: Visitor, index: Any) -> tuple[Value, Value]:
+    """Split a sum into the part that is fixed in the innermost loop or vector function and the part that moves."""
+    frame = v.b.block
+    while frame.kind not in ("loop", "vector_function") and frame.parent is not None:
+        frame = frame.parent
+    type = v.scalar_type(index.dtype)
+    zero = v.arith.number(0, type)
+    if frame.parent is None or v.region == "scalar":
+        return zero, v.expr(index)
+    fixed, moving = zero, zero
+    constants = 0
+    for term in _terms(index):
+        value = v.expr(term)
+        if value.literal is not None:
+            constants += int(value.literal)
+        elif value.block is not None and value.block.depth >= frame.depth:
+            moving = v.arith.add(moving, value)
+        else:
+            fixed = v.arith.add(fixed, value)
+    return v.arith.add(fixed, v.arith.number(constants, type)), moving if moving.literal is None else v.index(0)
+
+
+def _terms(index: Any) -> list[Any]:
+    if isinstance(index, tirx.Add):
+        return _terms(index.a) + _terms(index.b)
+    return [index]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPointer:
+    """The parts of a ``tvm_access_ptr``."""
+
+    data: Any
+    dtype: str
+    index: Any
+
+
+def access_pointer(v: Visitor, node: Any, what: str) -> AccessPointer:
+    """Take a pointer operand apart."""
+    if not (isinstance(node, tirx.Call) and str(node.op.name) == "tirx.tvm_access_ptr"):
+        v.unsupported(f"{what} must be an access pointer")
+    return AccessPointer(node.args[1], str(node.args[0].dtype), node.args[2])
+
+
+def full_pointer(v: Visitor, node: Any, what: str, dtype: DType | None = None) -> Value:
+    """The address of an access pointer as one pointer value."""
+    access = access_pointer(v, node, what)
+    element = v.scalar_type(access.dtype).dtype
+    found = address(v, access.data, dtype or element, access.index, element)
+    return at(v, found.pointer, found.offset)
+
+
+@op("tirx.tvm_access_ptr", arity=5, emits=("addptr", "castptr"))
+def tvm_access_ptr(v: Visitor, node: Any, *_: Any) -> Value:
+    return full_pointer(v, node, "operand")
+
+
+# -- scalar access -------------------------------------------------------------------------------------------------------
+
+
+@expression(tirx.BufferLoad)
+def buffer_load(v: Visitor, node: Any) -> Value:
+    index = _only_index(v, node)
+    storage = storage_of(v, node.buffer.data)
+    if storage.kind == "slot":
+        return v.read_slot((node.buffer.data, v.integer(index, f"the index of {storage.name}")))
+    type, memory = _element(v, node.buffer.dtype)
+    generic = _generic(v, storage, "load")
+    where = address(v, node.buffer.data, memory.dtype, index)
+    spelled = v.surface.entry(generic, v.arith.unit).name
+    hint = f"{node.buffer.name.lstrip('_')}_value"
+    loaded = v.b.pure(spelled, lambda e: call(spelled, *e), (where.pointer, where.offset), memory, hint=hint, load=True, weight=14)
+    return v.arith.cast(loaded, type)
+
+
+@statement(tirx.BufferStore)
+def buffer_store(v: Visitor, node: Any) -> None:
+    index = _only_index(v, node)
+    storage = storage_of(v, node.buffer.data)
+    value = v.expr(node.value)
+    if storage.kind == "slot":
+        if v.region == "simt":
+            v.unsupported(f"{storage.name} is written by SIMT threads but allocated outside", "allocate it inside T.SimtVF")
+        v.slots[(node.buffer.data, v.integer(index, f"the index of {storage.name}"))] = value
+        return
+    _, memory = _element(v, node.buffer.dtype)
+    where = address(v, node.buffer.data, memory.dtype, index)
+    _store(v, _generic(v, storage, "store"), v.arith.cast(value, memory), where.pointer, where.offset)
+
+
+def _store(v: Visitor, generic: str, value: Value, pointer: Value, offset: Value) -> None:
+    spelled = v.surface.entry(generic, v.arith.unit)
+    order = spelled.order or (0, 1, 2)
+    v.b.effect(lambda e: call(spelled.name, *(e[i] for i in order)), [v.arith.typed(value), pointer, offset])
+
+
+def _generic(v: Visitor, storage: Storage, verb: str) -> str:
+    """SIMT threads and the scalar unit reach memory by different calls."""
+    if v.region == "simt":
+        return verb
+    if v.region == "simd":
+        v.unsupported(f"a scalar {verb} of {storage.name} inside a SIMD vector function", "move it in front of the T.SimdVF block")
+    return f"{verb}_scalar"
+
+
+def _element(v: Visitor, tir_dtype: Any) -> tuple[Type, Type]:
+    """Type of an element as a value, and as it lies in memory (booleans are bytes)."""
+    type = v.scalar_type(tir_dtype)
+    return type, Type("scalar", DTYPES["int8"]) if type.dtype.category == "bool" else type
+
+
+def _only_index(v: Visitor, node: Any) -> Any:
+    if len(node.indices) != 1:
+        v.unsupported(f"access to {node.buffer.name} with {len(node.indices)} indices", "flatten the buffer")
+    if getattr(node, "predicate", None) is not None:
+        v.unsupported(f"predicated access to {node.buffer.name}")
+    if split_lanes(str(node.indices[0].dtype))[1] != 1:
+        v.unsupported(f"vector access to {node.buffer.name}", "short vectors in T.SimtVF have no rule in this version")
+    return node.indices[0]

@@ -1,0 +1,146 @@
+"""Arithmetic, selection and rearrangement of vector registers. Masked-off lanes hold zero (``MODE_ZEROING``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..emit import call, path
+from ..registry import op
+from ..types import Type
+from ..values import Value
+from ..visitor import Visitor
+
+_INTEGERS = frozenset({"i8", "i16", "i32", "ui8", "ui16", "ui32"})
+_WIDE_INTEGERS = frozenset({"i16", "i32", "ui16", "ui32"})
+_FLOATS = frozenset({"f16", "bf16", "f32"})
+_FULL_FLOATS = frozenset({"f16", "f32"})
+
+LANE_TYPES: dict[str, frozenset[str]] = {
+    "vadd": _INTEGERS | _FLOATS, "vsub": _INTEGERS | _FLOATS, "vmul": _WIDE_INTEGERS | _FLOATS, "vdiv": _FULL_FLOATS,
+    "vmax": _INTEGERS | _FLOATS, "vmin": _INTEGERS | _FLOATS, "vshl": _INTEGERS, "vshr": _INTEGERS,
+    "vadds": _INTEGERS | _FLOATS, "vmuls": _WIDE_INTEGERS | _FULL_FLOATS, "vmaxs": _INTEGERS | _FLOATS, "vmins": _INTEGERS | _FLOATS,
+    "vshls": _INTEGERS, "vshrs": _INTEGERS,
+    "vexp": _FULL_FLOATS, "vln": _FULL_FLOATS, "vsqrt": _FULL_FLOATS, "vrelu": frozenset({"i32"}) | _FULL_FLOATS,
+    "vabs": frozenset({"i8", "i16", "i32"}) | _FULL_FLOATS, "vneg": frozenset({"i8", "i16", "i32"}) | _FULL_FLOATS,
+    "vnot": _INTEGERS, "vand": _INTEGERS, "vor": _INTEGERS, "vxor": _INTEGERS,
+    "vcadd": _WIDE_INTEGERS | _FULL_FLOATS, "vcmax": _WIDE_INTEGERS | _FULL_FLOATS, "vcmin": _WIDE_INTEGERS | _FULL_FLOATS,
+    "vcgadd": _WIDE_INTEGERS | _FULL_FLOATS, "vcgmax": _WIDE_INTEGERS | _FULL_FLOATS, "vcgmin": _WIDE_INTEGERS | _FULL_FLOATS,
+    "vexpdif": frozenset({"f32"}), "vsel": _INTEGERS | _FLOATS, "vselr": _INTEGERS | _FLOATS,
+}  # fmt: skip
+"""Element types each operation takes on A5."""
+
+
+@op(*(f"tl.simd.{name}" for name in ("vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vor", "vxor", "vshl", "vshr")), arity=4,
+    emits=("vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vor", "vxor", "vshl", "vshr"))  # fmt: skip
+def lanewise_binary(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
+    return _masked(v, node, [v.expr(a), v.expr(b)], m, mode)
+
+
+@op("tl.simd.vdiv", arity=4, emits="vdiv")
+def vdiv(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
+    """Quotient by the hardware's division (within 1 ulp, subnormals flushed)."""
+    return _masked(v, node, [v.expr(a), v.expr(b)], m, mode)
+
+
+@op(*(f"tl.simd.{name}" for name in ("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs")), arity=4,
+    emits=("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs"))  # fmt: skip
+def lanewise_scalar(v: Visitor, node: Any, a: Any, scalar: Any, m: Any, mode: Any) -> Value:
+    value = v.expr(a)
+    operand = v.expr(scalar) if _name(node) in ("vshls", "vshrs") else lane_scalar(v, scalar, value.type)
+    return _masked(v, node, [value, operand], m, mode)
+
+
+@op(*(f"tl.simd.{name}" for name in ("vexp", "vln", "vsqrt", "vabs", "vneg", "vrelu", "vnot")), arity=3,
+    emits=("vexp", "vln", "vsqrt", "vabs", "vneg", "vrelu", "vnot"))  # fmt: skip
+def lanewise_unary(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
+    return _masked(v, node, [v.expr(a)], m, mode)
+
+
+@op(*(f"tl.simd.{name}" for name in ("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin")), arity=3,
+    emits=("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"))  # fmt: skip
+def reduction(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
+    """Whole-register and 32-byte-group reductions; 16-bit integer sums widen to 32 bits."""
+    return _masked(v, node, [v.expr(a)], m, mode)
+
+
+@op("tl.simd.vexpdif", arity=3, emits="vexpdif")
+def vexpdif(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
+    return _masked(v, node, [v.expr(a), v.expr(b)], m, None)
+
+
+@op("tl.simd.vsel", arity=3, emits="vsel")
+def vsel(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
+    return _masked(v, node, [v.expr(a), v.expr(b)], m, None)
+
+
+@op("tl.simd.vselr", arity=2, emits="vselr")
+def vselr(v: Visitor, node: Any, table: Any, index: Any) -> Value:
+    values, where = v.expr(table), v.expr(index)
+    _check_lanes(v, "vselr", values.type)
+    if where.dtype.bits != values.dtype.bits or not where.dtype.is_integer:
+        v.unsupported(f"vselr of {values.type} by {where.type}", "the index register needs integers as wide as the data")
+    return v.b.pure("vselr", lambda e: call("pto.vselr", *e), (values, where), values.type, hint="picked", pinned=True)
+
+
+@op("tl.simd.vdup", arity=3, emits="vdup")
+def vdup(v: Visitor, node: Any, scalar: Any, m: Any, mode: Any) -> Value:
+    """Broadcast of a scalar. Immediates often have another dtype than the lanes: the value counts, not the bits."""
+    _zeroing(v, node, mode)
+    register = v.register_type(node.dtype)
+    operand = v.arith.typed(lane_scalar(v, scalar, register))
+    return v.b.pure("vdup", lambda e: call("pto.vdup", *e), (operand, v.mask(m, register.dtype.bits)), register, hint="filled", pinned=True)
+
+
+@op("tl.simd.vci", arity=2, emits="vci")
+def vci(v: Visitor, node: Any, start: Any, order: Any) -> Value:
+    """Lane numbers counted from ``start``."""
+    if v.string(order, "the order") != "INC_ORDER":
+        v.unsupported(f"vci order {order.value}", "use INC_ORDER")
+    register = v.register_type(node.dtype)
+    base = v.arith.typed(lane_scalar(v, start, register))
+    return v.b.pure("vci", lambda e: call("pto.vci", *e), (base,), register, hint="lane", pinned=True)
+
+
+def bitcast(v: Visitor, value: Value, type: Type) -> Value:
+    """The same 256 bytes as a register of another element type; a round trip is nothing."""
+    if value.type == type:
+        return value
+    if value.bits_of is not None and value.bits_of.type == type:
+        return value.bits_of
+    origin = value.bits_of or value
+    target = f"pto.{type.dtype.pto}"
+    made = v.b.pure("vbitcast", lambda e: call("pto.vbitcast", e[0], path(target)), (origin,), type, hint="bits", pinned=True, weight=22)
+    made.bits_of = origin
+    return made
+
+
+def lane_scalar(v: Visitor, node: Any, register: Type) -> Value:
+    """Scalar operand of a vector operation, in the element type of the lanes."""
+    return v.arith.cast(v.expr(node), Type("scalar", register.dtype))
+
+
+def _masked(v: Visitor, node: Any, operands: Sequence[Value], m: Any, mode: Any) -> Value:
+    """``pto.<op>(operands..., mask)``, result as TIR says."""
+    name = _name(node)
+    _zeroing(v, node, mode)
+    _check_lanes(v, name, operands[0].type)
+    result = v.register_type(node.dtype)
+    mask = v.mask(m, operands[0].dtype.bits)
+    return v.b.pure(name, lambda e: call(f"pto.{name}", *e), (*operands, mask), result, hint=name.removeprefix("v"), pinned=True, weight=10)
+
+
+def _name(node: Any) -> str:
+    return str(node.op.name).rpartition(".")[2]
+
+
+def _zeroing(v: Visitor, node: Any, mode: Any) -> None:
+    if mode is not None and v.string(mode, "the mode") != "MODE_ZEROING":
+        v.unsupported(f"mode {mode.value} of {_name(node)}", "use MODE_ZEROING and T.simd.vsel")
+
+
+def _check_lanes(v: Visitor, name: str, type: Type) -> None:
+    legal = LANE_TYPES[name]
+    if type.kind != "register" or type.dtype.pto not in legal:
+        v.unsupported(f"{name} on {type}", f"element types are {', '.join(sorted(legal))}")
+

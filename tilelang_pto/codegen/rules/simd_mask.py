@@ -1,0 +1,92 @@
+"""Predicates of SIMD vector functions.
+
+TIR has one predicate type for all widths; PTODSL has one per element width. The width is that of the operation that makes the predicate; a
+consumer that wants another reinterprets the 256 bits, which is what the hardware does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..emit import call, constant, path
+from ..registry import op
+from ..types import Type, mask_type
+from ..values import Value
+from ..visitor import Visitor
+
+_ANY_WIDTH = ("PAT_ALL", "PAT_ALLF", "PAT_H", "PAT_Q", "PAT_M3", "PAT_M4")
+_FIRST = tuple(f"PAT_VL{count}" for count in (1, 2, 3, 4, 8, 16, 32, 64, 128))
+PATTERNS = _ANY_WIDTH + _FIRST
+
+
+@op("tl.simd.pset", arity=2, emits=("pset_b8", "pset_b16", "pset_b32"))
+def pset(v: Visitor, node: Any, width: Any, pattern: Any) -> Value:
+    return _pattern(v, "pset", width, pattern)
+
+
+@op("tl.simd.pge", arity=2, emits=("pge_b8", "pge_b16", "pge_b32"))
+def pge(v: Visitor, node: Any, width: Any, pattern: Any) -> Value:
+    return _pattern(v, "pge", width, pattern)
+
+
+def _pattern(v: Visitor, which: str, width: Any, pattern: Any) -> Value:
+    bits = v.integer(width, "the predicate width")
+    token = v.string(pattern, "the pattern")
+    if bits not in (8, 16, 32):
+        v.unsupported(f"predicate width {bits}", "use 8, 16 or 32")
+    if token not in PATTERNS:
+        v.unsupported(f"predicate pattern {token}", f"use one of {', '.join(PATTERNS)}")
+    function = f"pto.{which}_b{bits}"
+    return v.b.pure((function, token), lambda _: call(function, constant(token)), (), mask_type(bits), hint=f"mask_b{bits}", pinned=True, weight=24)
+
+
+@op("tl.simd.pand", "tl.simd.por", "tl.simd.pxor", arity=3, emits=("pand", "por", "pxor"))
+def predicate_logic(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
+    left = v.expr(a)
+    bits = left.dtype.bits
+    return _predicate(v, str(node.op.name), left.type, left, v.mask(b, bits), v.mask(m, bits))
+
+
+@op("tl.simd.pnot", arity=2, emits="pnot")
+def pnot(v: Visitor, node: Any, a: Any, m: Any) -> Value:
+    value = v.expr(a)
+    return _predicate(v, "tl.simd.pnot", value.type, value, v.mask(m, value.dtype.bits))
+
+
+@op("tl.simd.psel", arity=3, emits="psel")
+def psel(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
+    left = v.expr(a)
+    bits = left.dtype.bits
+    return _predicate(v, "tl.simd.psel", left.type, left, v.mask(b, bits), v.mask(m, bits))
+
+
+def _predicate(v: Visitor, operation: str, type: Type, *operands: Value) -> Value:
+    function = "pto." + operation.rpartition(".")[2]
+    return v.b.pure(function, lambda e: call(function, *e), operands, type, hint="mask", pinned=True)
+
+
+@op("tl.simd.vcmp", arity=4, emits="vcmp")
+def vcmp(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
+    return _compare(v, "pto.vcmp", v.expr(a), v.expr(b), m, mode)
+
+
+@op("tl.simd.vcmps", arity=4, emits="vcmps")
+def vcmps(v: Visitor, node: Any, a: Any, scalar: Any, m: Any, mode: Any) -> Value:
+    from .simd_arith import lane_scalar
+
+    value = v.expr(a)
+    return _compare(v, "pto.vcmps", value, lane_scalar(v, scalar, value.type), m, mode)
+
+
+def _compare(v: Visitor, function: str, a: Value, b: Value, m: Any, mode: Any) -> Value:
+    bits = a.dtype.bits
+    how = v.string(mode, "the comparison")
+    if how not in ("eq", "ne", "lt", "le", "gt", "ge"):
+        v.unsupported(f"comparison {how}", "use eq, ne, lt, le, gt or ge")
+    return v.b.pure((function, how), lambda e: call(function, *e, constant(how)), (a, b, v.mask(m, bits)), mask_type(bits), hint="mask", pinned=True)
+
+
+def recast(v: Visitor, value: Value, type: Type) -> Value:
+    """The same 256 bits as a predicate of another granularity."""
+    target = f"pto.mask_b{type.dtype.bits}"
+    return v.b.pure("pbitcast", lambda e: call("pto.pbitcast", e[0], path(target)), (value,), type, hint="mask", pinned=True, weight=24)

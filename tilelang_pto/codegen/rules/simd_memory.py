@@ -1,0 +1,63 @@
+"""Vector loads and stores of SIMD vector functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..emit import call, constant, path
+from ..registry import op
+from ..types import DType
+from ..values import Value
+from ..visitor import Visitor
+from .memory import Address, access_pointer, address
+
+LOAD_DISTRIBUTIONS = {
+    "NORM": None, "BRC_B8": 8, "BRC_B16": 16, "BRC_B32": 32, "US_B8": 8, "US_B16": 16, "DS_B8": 8, "DS_B16": 16,
+    "UNPK_B8": 8, "UNPK_B16": 16, "UNPK_B32": 32, "UNPK4_B8": 8, "BRC_BLK": None, "E2B_B16": 16, "E2B_B32": 32,
+}  # fmt: skip
+"""Distributions of ``tl.simd.vld`` and the memory element width their suffix states."""
+
+STORE_DISTRIBUTIONS = {"PK_B16": 16, "PK_B32": 32, "PK4_B32": 32}
+"""Packing distributions of ``tl.simd.vsts`` and the lane (and predicate) width they work on."""
+
+
+@op("tl.simd.vld", arity=2, emits="vlds")
+def vld(v: Visitor, node: Any, pointer: Any, dist: Any) -> Value:
+    token = v.string(dist, "the distribution")
+    if token not in LOAD_DISTRIBUTIONS:
+        v.unsupported(f"load distribution {token}", f"use one of {', '.join(LOAD_DISTRIBUTIONS)}")
+    register = v.register_type(node.dtype)
+    where = _lane_address(v, pointer, register.dtype)
+    spelled = "UNPK4" if token == "UNPK4_B8" else token
+    keywords = {} if spelled == "NORM" else {"dist": constant(spelled)}
+
+    def build(e: Any) -> Any:
+        shape = call("pto.vreg_type", constant(register.lanes), path(f"pto.{register.dtype.pto}"))
+        return call("pto.vlds", e[0], e[1], shape, **keywords)
+
+    return v.b.pure(("vlds", spelled), build, (where.pointer, where.offset), register, hint="loaded", load=True, pinned=True, weight=44)
+
+
+@op("tl.simd.vsts", arity=4, emits="vsts")
+def vsts(v: Visitor, node: Any, pointer: Any, value: Any, m: Any, dist: Any) -> None:
+    """Store. The suffix of NORM and ONEPT in TIR is not reliable; the width is the value's."""
+    token = v.string(dist, "the distribution")
+    stored = v.expr(value)
+    bits = stored.dtype.bits
+    if token.startswith("NORM"):
+        spelled, mask_bits = f"NORM_B{bits}", bits
+    elif token.startswith("ONEPT"):
+        spelled, mask_bits = f"1PT_B{bits}", bits
+    elif token in STORE_DISTRIBUTIONS:
+        spelled, mask_bits = token, STORE_DISTRIBUTIONS[token]
+    else:
+        v.unsupported(f"store distribution {token}", f"use NORM, ONEPT or one of {', '.join(STORE_DISTRIBUTIONS)}")
+    where = _lane_address(v, pointer, stored.dtype)
+    operands = (stored, where.pointer, where.offset, v.mask(m, mask_bits))
+    v.b.effect(lambda e: call("pto.vsts", *e, dist=constant(spelled)), operands)
+
+
+def _lane_address(v: Visitor, pointer: Any, dtype: DType) -> Address:
+    """Address of a vector access as pointer to the register's element type."""
+    access = access_pointer(v, pointer, "the address of a vector access")
+    return address(v, access.data, dtype, access.index, v.scalar_type(access.dtype).dtype)

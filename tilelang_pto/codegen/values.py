@@ -1,0 +1,94 @@
+"""Values of a kernel being emitted.
+
+A :class:`Value` is one SSA value. Pure values (arithmetic, casts, address computations, vector arithmetic, loads within one
+memory epoch) know the expression that computes them; whether they are printed in place or get a name is decided at the
+end, by :mod:`tilelang_pto.codegen.emit`. Integer values carry the interval they lie in; as in TVM, signed arithmetic
+is taken not to overflow, so intervals are clipped to the type's range.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Union
+
+from .types import DType, Type
+
+if TYPE_CHECKING:
+    from .emit import Block
+
+__all__ = ["Interval", "Number", "Value", "clip", "full_range"]
+
+Number = Union[int, float, bool]
+Interval = tuple[int, int]
+
+
+def full_range(dtype: DType) -> Interval:
+    """All values of an integer dtype."""
+    return (dtype.minimum, dtype.maximum)
+
+
+def clip(low: int, high: int, dtype: DType) -> Interval:
+    """Interval of a result: clipped for signed types (no overflow), everything for wrapping unsigned ones."""
+    lowest, highest = full_range(dtype)
+    if dtype.category in ("uint", "bool") and (low < lowest or high > highest):
+        return lowest, highest
+    return min(max(low, lowest), highest), max(min(high, highest), lowest)
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """One value of the emitted program.
+
+    Attributes:
+        type: its type.
+        block: block that defines it; None for literals, which are valid everywhere.
+        build: makes the Python expression from the operands' expressions.
+        operands: values the expression uses.
+        literal: Python number, if the value is a literal.
+        static: it is a Python number while tracing (a literal, a ``static_range`` variable, arithmetic on those).
+        interval: bounds of an integer value.
+        hint: name to use when the value gets a name.
+        keep_name: print it as a named assignment even if used once.
+        epoch: memory epoch a load belongs to; None for values that do not depend on memory.
+        created: memory epoch in which it was defined.
+        cast_of: value this one is a numeric cast of.
+        bits_of: register this one has the bits of.
+        inline: never give it a name (typed constants, attributes of loop and branch handles).
+        weight: rough length of the expression when printed in place.
+    """
+
+    type: Type
+    block: Block | None
+    build: Callable[[Sequence[ast.expr]], ast.expr]
+    operands: tuple[Value, ...] = ()
+    literal: Number | None = None
+    static: bool = False
+    interval: Interval | None = None
+    hint: str = ""
+    keep_name: bool = False
+    epoch: int | None = None
+    created: int = 0
+    cast_of: Value | None = None
+    bits_of: Value | None = None
+    inline: bool = False
+    weight: int = 8
+    name: str | None = None
+    uses: list[tuple[Block, int]] = field(default_factory=list)
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def low(self) -> int:
+        return self.interval[0] if self.interval else self.dtype.minimum
+
+    @property
+    def high(self) -> int:
+        return self.interval[1] if self.interval else self.dtype.maximum
+
+    @property
+    def non_negative(self) -> bool:
+        return self.dtype.is_integer and self.low >= 0

@@ -1,0 +1,240 @@
+"""Walks the TIR of one device function and calls the rules.
+
+The visitor owns what a rule needs: the builder, scalar arithmetic, the values of TIR variables, the storage behind buffers, and the kind
+of code being emitted. It knows no operation by name; those are in :mod:`tilelang_pto.codegen.rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+from tvm import tirx
+
+from tilelang_pto.errors import UnsupportedError
+
+from .analysis.liveness import Liveness, Slot
+from .analysis.ranges import non_negative_variables
+from .arith import Arithmetic
+from .emit import Block, Builder, call
+from .registry import EXPRESSION_RULES, OP_RULES, STATEMENT_RULES
+from .surface import Surface
+from .types import DTYPES, INDEX, Type, mask_type, register_type, scalar_type, split_lanes
+from .values import Value
+
+__all__ = ["Region", "Storage", "Visitor"]
+
+Region = Literal["scalar", "simd", "simt"]
+
+
+@dataclass(eq=False, slots=True)
+class Storage:
+    """Memory behind a TIR data variable.
+
+    Attributes:
+        kind: ``gm`` a kernel argument; ``ub`` the unified buffer; ``slot`` SSA values (mutable scalars and registers);
+            ``stack`` a private array of SIMT threads.
+        name: TIR name.
+        element: TIR dtype it was allocated with.
+        pointer: base pointer (``gm``, ``stack``).
+        byte_offset: position in UB.
+    """
+
+    kind: Literal["gm", "ub", "slot", "stack"]
+    name: str
+    element: str
+    pointer: Value | None = None
+    byte_offset: int = 0
+
+
+class Visitor:
+    """State of the emission of one kernel.
+
+    Args:
+        kernel: device function name, for messages.
+        surface: PTODSL surface to write for.
+    """
+
+    def __init__(self, kernel: str, surface: Surface) -> None:
+        self.kernel = kernel
+        self.surface = surface
+        self.b = Builder()
+        self.arith = Arithmetic(self.b, surface)
+        self.region: Region = "scalar"
+        self.variables: dict[Any, Value] = {}
+        self.storage: dict[Any, Storage] = {}
+        self.slots: dict[Slot, Value] = {}
+        self.liveness = Liveness(tirx.Evaluate(0), ())
+        self.counters: set[Any] = set()
+        self.ub_allocations: list[tuple[Storage, int]] = []
+        self._statements: list[Any] = []
+
+    def analyse(self, body: Any) -> None:
+        """Run the analyses that rules rely on."""
+        slots = slot_variables(body)
+        self.liveness = Liveness(body, slots)
+        self.counters = non_negative_variables(body, slots)
+
+    # -- walking ---------------------------------------------------------------------------------------------------------
+
+    def stmt(self, node: Any) -> None:
+        """Emit a statement."""
+        rule = STATEMENT_RULES.get(type(node))
+        self._statements.append(node)
+        if rule is None:
+            self.unsupported(f"statement {type(node).__name__} has no rule")
+        rule(self, node)
+        self._statements.pop()
+
+    def expr(self, node: Any) -> Value:
+        """Value of an expression."""
+        value = self.maybe_expr(node)
+        if value is None:
+            self.unsupported(f"{_describe(node)} gives no value but one is needed")
+        return value
+
+    def maybe_expr(self, node: Any) -> Value | None:
+        """Value of an expression, None for a call made for its effect."""
+        rule = EXPRESSION_RULES.get(type(node))
+        if rule is None:
+            self.unsupported(f"expression {type(node).__name__} has no rule")
+        value: Value | None = rule(self, node)
+        return value
+
+    def call_rule(self, node: Any, name: str, arguments: Sequence[Any]) -> Value | None:
+        """Apply the rule of operation ``name``."""
+        rule = OP_RULES.get(name)
+        if rule is None:
+            self.unsupported(f"operation {name} has no rule", "see docs/coverage.md for the operations that have one")
+        if rule.arity and len(arguments) not in rule.arity:
+            wanted = " or ".join(str(count) for count in rule.arity)
+            self.unsupported(f"operation {name} has {len(arguments)} arguments; the rule knows {wanted}")
+        value: Value | None = rule.function(self, node, *arguments)
+        return value
+
+    # -- values ----------------------------------------------------------------------------------------------------------
+
+    def index(self, value: int) -> Value:
+        """A literal offset or count."""
+        return self.b.literal(value, INDEX)
+
+    def zero(self, tir_dtype: str) -> Value:
+        """Zero of a scalar or vector register dtype."""
+        name, lanes = split_lanes(tir_dtype)
+        element = self.arith.number(0, self.scalar_type(name))
+        if lanes == 1:
+            return element
+        register = self.register_type(tir_dtype)
+        return self.b.pure("vbr", lambda e: call("pto.vbr", *e), (self.arith.typed(element),), register, pinned=True)
+
+    def integer(self, node: Any, what: str) -> int:
+        """A compile-time integer argument."""
+        if not isinstance(node, tirx.IntImm):
+            self.unsupported(f"{what} must be a constant, not {_describe(node)}")
+        return int(node)
+
+    def string(self, node: Any, what: str) -> str:
+        """A compile-time string argument."""
+        if not isinstance(node, tirx.StringImm):
+            self.unsupported(f"{what} must be a string, not {_describe(node)}")
+        return str(node.value)
+
+    def scalar_type(self, tir_dtype: Any) -> Type:
+        """PTODSL type of a TIR scalar dtype."""
+        type = scalar_type(str(tir_dtype))
+        if type is None:
+            self.unsupported(f"dtype {tir_dtype} has no PTODSL scalar type", f"use one of {', '.join(DTYPES)}")
+        return type
+
+    def register_type(self, tir_dtype: Any) -> Type:
+        """PTODSL vector register type of a TIR vector dtype."""
+        type = register_type(str(tir_dtype))
+        if type is None:
+            self.unsupported(f"dtype {tir_dtype} is not that of a 256-byte vector register")
+        return type
+
+    def mask(self, node: Any, bits: int) -> Value:
+        """A predicate operand, re-typed to the granularity the consumer wants (the bits stay the same)."""
+        value = self.expr(node)
+        if value.type.kind != "mask":
+            self.unsupported(f"{_describe(node)} is used as a predicate but is {value.type}")
+        if value.dtype.bits == bits:
+            return value
+        from .rules.simd_mask import recast
+
+        return recast(self, value, mask_type(bits))
+
+    # -- mutable slots ---------------------------------------------------------------------------------------------------
+
+    def read_slot(self, slot: Slot) -> Value:
+        """Current value of a mutable variable."""
+        value = self.slots.get(slot)
+        if value is None:
+            self.unsupported(
+                f"{slot[0].name}[{slot[1]}] is read before it is written", "give the variable a value before the loop or branch that reads it"
+            )
+        return value
+
+    # -- scopes ----------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def scope(self, block: Block, region: Region | None = None) -> Iterator[None]:
+        """Emit into ``block``; immutable variables bound inside are forgotten afterwards."""
+        outer, outer_region = dict(self.variables), self.region
+        self._enter(region or outer_region)
+        with self.b.inside(block):
+            yield
+        self.variables = outer
+        self._enter(outer_region)
+
+    def _enter(self, region: Region) -> None:
+        self.region = region
+        self.arith.unit = "simt" if region == "simt" else "scalar"
+
+    # -- errors ----------------------------------------------------------------------------------------------------------
+
+    def unsupported(self, what: str, advice: str = "") -> NoReturn:
+        """Raise :class:`UnsupportedError` for the statement being emitted."""
+        where = [f"kernel {self.kernel}"]
+        if self._statements:
+            where.append(f"TIR: {_one_line(self._statements[-1])}")
+            span = getattr(self._statements[-1], "span", None)
+            if span is not None:
+                where.append(f"{span.source_name.name}:{span.line}")
+        raise UnsupportedError(what, where=tuple(where), advice=advice)
+
+
+def slot_variables(body: Any) -> list[Any]:
+    """Data variables of buffers kept as SSA values: mutable scalars and register arrays outside SIMT code."""
+    found: list[Any] = []
+
+    def visit(node: Any, simt: bool) -> None:
+        if isinstance(node, tirx.SeqStmt):
+            for inner in node.seq:
+                visit(inner, simt)
+        elif isinstance(node, tirx.SBlock):
+            visit(node.body, simt or node.name_hint == "SIMT_VF")
+        elif isinstance(node, (tirx.AttrStmt, tirx.For, tirx.While)):
+            visit(node.body, simt)
+        elif isinstance(node, tirx.IfThenElse):
+            visit(node.then_case, simt)
+            if node.else_case is not None:
+                visit(node.else_case, simt)
+        elif isinstance(node, tirx.AllocBuffer) and not simt and str(node.buffer.scope()).startswith("local"):
+            found.append(node.buffer.data)
+
+    visit(body, False)
+    return found
+
+
+def _describe(node: Any) -> str:
+    if isinstance(node, tirx.Call):
+        return f"operation {node.op.name}"
+    return f"{type(node).__name__} `{_one_line(node, 60)}`"
+
+
+def _one_line(node: Any, limit: int = 160) -> str:
+    text = " ".join(str(node).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."
