@@ -114,6 +114,7 @@ class Arithmetic:
         if static and a.dtype.is_float:
             a, static = self.typed(a), False
         node = _OPERATORS[operator]
+        hint = hint or _result_name(operator, a, b)
 
         def build(exprs: Sequence[ast.expr]) -> ast.expr:
             return ast.BinOp(exprs[0], node, exprs[1])
@@ -277,6 +278,8 @@ class Arithmetic:
         if inner is not None and interval is not None and inner.dtype.is_integer and (inner.low, inner.high) == (value.low, value.high):
             return self.cast(inner, type, hint=hint or value.hint)
         operand = self.typed(value)
+        stem = (value.name or value.hint).rpartition(".")[2]
+        hint = hint or (f"{stem}_{target.pto}" if 0 < len(stem) <= _LONGEST_STEM else target.pto)
 
         def build(exprs: Sequence[ast.expr]) -> ast.expr:
             return call(self.surface.spelling("cast"), exprs[0], path(f"pto.{target.pto}"))
@@ -302,6 +305,24 @@ class Arithmetic:
         if a.dtype.is_integer:
             return self.sub(self.number(0, a.type), a)
         return self.binary("*", a, self.number(-1.0, a.type))
+
+
+_RESULT_NAMES = {"+": "index", "-": "difference", "*": "product", "/": "quotient", "//": "quotient", "%": "remainder", "&": "bits", "|": "bits", "^": "bits"}
+_OPERATOR_WORDS = {"*": "x", "//": "div_", "%": "mod_"}
+_LONGEST_STEM = 12
+
+
+def _result_name(operator: str, a: Value, b: Value) -> str:
+    """Name for a result that needs one: ``col_x128`` for ``col * 128``, ``slot`` for a buffer version modulo their number."""
+    stem = (a.name or a.hint).rpartition(".")[2]
+    word = _OPERATOR_WORDS.get(operator)
+    if stem == "version" and operator == "%":
+        return "slot"
+    if operator == "+" and not a.dtype.is_integer:
+        return "total"
+    if word and isinstance(b.literal, int) and b.literal > 0 and 0 < len(stem) <= _LONGEST_STEM and stem not in _RESULT_NAMES.values():
+        return f"{stem}_{word}{b.literal}"
+    return _RESULT_NAMES.get(operator, "value")
 
 
 def _decide(operator: str, a: Interval, b: Interval) -> bool | None:

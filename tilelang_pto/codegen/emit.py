@@ -153,6 +153,7 @@ class Builder:
         static: bool = False,
         inline: bool = False,
         load: bool = False,
+        everywhere: bool = False,
         weight: int = 6,
     ) -> Value:
         """A value without side effects; the same key and operands in scope give the same value.
@@ -164,6 +165,7 @@ class Builder:
             static: a Python number while tracing.
             inline: never gets a name.
             load: depends on memory, so it is only the same within a memory epoch.
+            everywhere: worth computing even where a branch may not need it (base pointers).
         """
         epoch = self.epoch if load else None
         full_key = (key, type, epoch, tuple(_identity(operand) for operand in operands))
@@ -176,7 +178,7 @@ class Builder:
             scope = scope.parent
         block = self.block
         if not (pinned or load or static) and (type.kind == "pointer" or type.kind == "scalar" and not type.dtype.is_float):
-            block = self._outermost(operands, traps)
+            block = self._outermost(operands, traps, everywhere)
         if interval is None and type.kind == "scalar" and type.dtype.is_integer:
             interval = full_range(type.dtype)
         size = weight + sum(operand.weight for operand in operands)
@@ -202,11 +204,11 @@ class Builder:
             block.items.insert(len(block.items) - 1, value)  # before the nest that is being filled
         return value
 
-    def _outermost(self, operands: Sequence[Value], traps: bool) -> Block:
+    def _outermost(self, operands: Sequence[Value], traps: bool, everywhere: bool) -> Block:
         """Block nearest to the root in which a value of these operands can be computed."""
         block = self.block
         while block.parent is not None:
-            if block.kind == "branch" or (block.kind == "loop" and traps):
+            if (block.kind == "branch" and not everywhere) or (block.kind == "loop" and traps):
                 break
             if any(operand.block is block for operand in operands):
                 break

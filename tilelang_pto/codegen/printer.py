@@ -11,6 +11,10 @@ from .emit import COMMENT
 __all__ = ["print_module"]
 
 _COMMENT_LINE = re.compile(rf"^(\s*){COMMENT}\((.*)\)$")
+_PLAIN_STRING = re.compile(r"'([^'\"\\]*)'")
+_SIGNATURE = re.compile(r"^(def \w+\()(.*)(\):)$")
+_PARAMETER_SEPARATOR = re.compile(r", (?=\w+: )")
+_LONGEST_LINE = 120
 
 
 def print_module(header: Sequence[str], imports: Sequence[str], functions: Sequence[ast.stmt]) -> str:
@@ -22,15 +26,22 @@ def print_module(header: Sequence[str], imports: Sequence[str], functions: Seque
         functions: top-level statements, separated by two blank lines.
     """
     parts = ['"""' + "\n".join(header) + '\n"""', "\n".join(imports)]
-    parts += [_with_comments(ast.unparse(ast.fix_missing_locations(function))) for function in functions]
+    parts += [_finish(ast.unparse(ast.fix_missing_locations(function))) for function in functions]
     return "\n\n\n".join(["\n\n".join(parts[:2]), *parts[2:]]) + "\n"
 
 
-def _with_comments(text: str) -> str:
-    if COMMENT not in text:
-        return text
+def _finish(text: str) -> str:
+    """Double quotes, comment lines, and one parameter per line where a signature is long."""
     lines = []
     for line in text.split("\n"):
         match = _COMMENT_LINE.match(line)
-        lines.append(f"{match.group(1)}# {ast.literal_eval(match.group(2))}" if match else line)
+        if match:
+            lines.append(f"{match.group(1)}# {ast.literal_eval(match.group(2))}")
+            continue
+        line = _PLAIN_STRING.sub(r'"\1"', line)
+        if len(line) > _LONGEST_LINE and line.startswith("def "):
+            head, parameters, tail = _SIGNATURE.match(line).groups()  # type: ignore[union-attr]
+            lines += [head, *(f"    {parameter}," for parameter in _PARAMETER_SEPARATOR.split(parameters)), tail]
+        else:
+            lines.append(line)
     return "\n".join(lines)

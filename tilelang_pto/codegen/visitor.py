@@ -69,6 +69,7 @@ class Visitor:
         self.liveness = Liveness(tirx.Evaluate(0), ())
         self.counters: set[Any] = set()
         self.ub_allocations: list[tuple[Storage, int]] = []
+        self.ub_views: set[str] = set()
         self._statements: list[Any] = []
 
     def analyse(self, body: Any) -> None:

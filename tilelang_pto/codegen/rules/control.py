@@ -65,7 +65,7 @@ def _thread(v: Visitor, node: Any) -> Value:
     extent = int(node.value) if isinstance(node.value, tirx.IntImm) else None
     interval: Interval = (0, extent - 1 if extent is not None else type.dtype.maximum)
     if tag == "blockIdx.x":
-        index = v.b.pure("get_block_idx", lambda _: call("pto.get_block_idx"), (), I64, interval=interval)
+        index = v.b.pure("get_block_idx", lambda _: call("pto.get_block_idx"), (), I64, interval=interval, hint="block")
         return v.arith.cast(index, type, hint="core_id" if hint == "bx" else hint)
     if tag in _THREADS:
         if v.region != "simt":

@@ -93,8 +93,16 @@ def _reset_slot(v: Visitor, node: Any, element: str) -> None:
 
 @statement(tirx.DeclBuffer)
 def decl_buffer(v: Visitor, node: Any) -> None:
-    """A typed view of memory that exists already: no code."""
-    storage_of(v, node.buffer.data)
+    """A typed view of memory that exists already: no code, but a comment that names it."""
+    storage = storage_of(v, node.buffer.data)
+    name = str(node.buffer.name)
+    if storage.kind == "ub" and name not in v.ub_views:
+        v.ub_views.add(name)
+        v.b.comment(f"UB view {name}: {_one_dimension(node.buffer)} {node.buffer.dtype}")
+
+
+def _one_dimension(buffer: Any) -> str:
+    return " x ".join(str(extent) for extent in buffer.shape)
 
 
 def storage_of(v: Visitor, data: Any) -> Storage:
@@ -146,7 +154,7 @@ def pointer_to(v: Visitor, storage: Storage, dtype: DType) -> Value:
             zero = call("pto.const", constant(storage.byte_offset), dtype=path("pto.i64"))
             return call("pto.castptr", zero, _pointer_type_expression(type))
 
-        base = v.b.pure(("ub", storage.byte_offset), build, (), type, hint=f"ub_{dtype.pto}")
+        base = v.b.pure(("ub", storage.byte_offset), build, (), type, hint=f"ub_{dtype.pto}", everywhere=True)
         base.keep_name = True
         return base
     pointer = storage.pointer
