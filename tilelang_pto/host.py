@@ -7,6 +7,7 @@ insist on an external device (the simulator takes CPU tensors), and some checks 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 
 from tvm import tirx
@@ -15,7 +16,9 @@ from tvm.ir import PointerType
 
 __all__ = ["add_extents", "allow_cpu_tensors", "extent_bytes", "state_expectations"]
 
-_DEVICE_TYPE_FIELD = 10  # of tvm_struct_get / tvm_struct_set: DLTensor.device.device_type
+# Fields of tvm_struct_get and tvm_struct_set: DLTensor.device.device_id and .device_type.
+_DEVICE_ID_FIELD = 9
+_DEVICE_TYPE_FIELD = 10
 _EXT_DEV = 12
 _CPU = 1
 _VAGUE = " violates packed ABI constraint"
@@ -31,19 +34,14 @@ def extent_bytes(buffer: tirx.Buffer) -> tirx.PrimExpr:
         return i64(-1)
     one = i64(1)
     shape = [i64(extent) for extent in buffer.shape]
-    strides = [i64(stride) for stride in buffer.strides]
-    elements = one
-    if strides:
-        for extent, stride in zip(shape, strides, strict=True):
-            elements = elements + (extent - one) * stride
-        for extent in shape:
-            if not isinstance(extent, tirx.IntImm):
-                elements = tirx.Select(extent == i64(0), i64(0), elements)
-            elif int(extent) == 0:
-                elements = i64(0)
-    else:
-        for extent in shape:
-            elements = elements * extent
+    compact = functools.reduce(lambda product, extent: product * extent, shape, one)
+    elements = compact
+    if buffer.strides:
+        span = one
+        for extent, stride in zip(shape, buffer.strides, strict=True):
+            span = span + (extent - one) * i64(stride)
+        if not Analyzer().can_prove_equal(span, compact):
+            elements = tirx.Select(compact == i64(0), i64(0), span)
     bits = buffer.dtype.bits * buffer.dtype.lanes
     size = elements * i64(bits // 8) if bits % 8 == 0 else tirx.floordiv(elements * i64(bits) + i64(7), i64(8))
     return Analyzer().simplify(size)
@@ -138,9 +136,8 @@ def _expected(condition: tirx.PrimExpr, kernel: str) -> str | None:
     for side in sides:
         if isinstance(side, tirx.IntImm):
             return str(int(side))
-    for side in sides:
-        if isinstance(side, tirx.Var) and side.name == "dev_id":
-            return "that of the first tensor"
+    if _DEVICE_ID_FIELD in [_struct_field(side, "tirx.tvm_struct_get") for side in sides]:
+        return "that of the first tensor"
     # Two extents that share a name: the other tensor's comes first.
     first = sides[0].value if isinstance(sides[0], tirx.Cast) else sides[0]
     if isinstance(first, tirx.BufferLoad) and len(first.indices) == 1:

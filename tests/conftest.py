@@ -1,0 +1,30 @@
+"""Settings every test runs under."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import pytest
+
+# Before TileLang is imported: a cache of our own, so that a test never meets a kernel of an earlier run.
+_CACHE = tempfile.TemporaryDirectory(prefix="tilelang-pto-tests-")
+os.environ["TILELANG_CACHE_DIR"] = _CACHE.name
+os.environ["TILELANG_PTO_CHECK"] = "1"
+for _name in ("TILELANG_PTO_DEVICE", "TILELANG_PTO_SURFACE", "TILELANG_PTO_THREADS", "TILELANG_TARGET", "TILELANG_DEFAULT_TARGET"):
+    os.environ.pop(_name, None)
+
+import tilelang_pto  # noqa: E402, F401
+
+
+@pytest.fixture
+def cache_dir(tmp_path, monkeypatch):
+    """A fresh, empty kernel cache."""
+    path = tmp_path / "cache"
+    monkeypatch.setenv("TILELANG_CACHE_DIR", str(path))
+    return path
+
+
+def cached_kernels(path) -> list:
+    """The entries of a kernel cache."""
+    return sorted(entry.parent for entry in path.rglob("params.json"))

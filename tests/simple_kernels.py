@@ -1,0 +1,43 @@
+"""Small TileLang kernels for tests that are not about code generation.
+
+No ``from __future__ import annotations`` here: TileLang evaluates the annotations of a kernel, closures included.
+"""
+
+import tilelang
+from tilelang.ascend import language as T
+
+
+def vector_add(width: int = 64, dtype: str = "float32", cores: int = 4):
+    """``c = a + b`` over rows of ``width`` elements, any number of rows, SIMT."""
+    rows = T.dynamic("rows")
+
+    @T.prim_func
+    def add(a: T.Tensor((rows, width), dtype), b: T.Tensor((rows, width), dtype), c: T.Tensor((rows, width), dtype)):
+        with T.Kernel(cores) as core, T.SimtVF(threads=256):
+            for i, j in T.Parallel(T.ceildiv(rows - core, cores), width):
+                c[core + i * cores, j] = a[core + i * cores, j] + b[core + i * cores, j]
+
+    return add
+
+
+def strided_scale():
+    """``c = b * factor`` with a row stride of ``b`` known at run time only, and a scalar argument."""
+    rows, stride = T.dynamic("rows"), T.dynamic("stride")
+
+    @T.prim_func
+    def scale(b: T.StridedTensor((rows, 64), (stride, 1), "float32"), factor: T.float32, c: T.Tensor((rows, 64), "float32")):
+        with T.Kernel(4) as core, T.SimtVF(threads=256):
+            for i, j in T.Parallel(T.ceildiv(rows - core, 4), 64):
+                c[core + i * 4, j] = b[core + i * 4, j] * factor
+
+    return scale
+
+
+@tilelang.jit(target="pto", out_idx=[2])
+def make_add(width: int = 64, dtype: str = "float32", cores: int = 4):
+    """The vector add as a jit function that allocates its result."""
+    return vector_add(width, dtype, cores)
+
+
+# For the command line.
+add_64 = vector_add()
