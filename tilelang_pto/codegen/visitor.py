@@ -6,6 +6,7 @@ of code being emitted. It knows no operation by name; those are in :mod:`tilelan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -200,7 +201,7 @@ class Visitor:
         """Raise :class:`UnsupportedError` for the statement being emitted."""
         where = [f"kernel {self.kernel}"]
         if self._statements:
-            where.append(f"TIR: {_one_line(self._statements[-1])}")
+            where.append(f"TIR: {_statement_line(self._statements[-1])}")
             span = getattr(self._statements[-1], "span", None)
             if span is not None:
                 where.append(f"{span.source_name.name}:{span.line}")
@@ -234,6 +235,17 @@ def _describe(node: Any) -> str:
     if isinstance(node, tirx.Call):
         return f"operation {node.op.name}"
     return f"{type(node).__name__} `{_one_line(node, 60)}`"
+
+
+_FREE_VARIABLE = re.compile(r"^[\w, ]+ = T\.(Buffer|handle|bool|u?int\d+|b?float\d+)\w*\(.*\)$")
+
+
+def _statement_line(node: Any) -> str:
+    """The line of TVMScript that a statement begins with, without the declarations TVM prints for its free variables."""
+    lines = [line.strip() for line in str(node).splitlines()]
+    own = [line for line in lines if line and not _FREE_VARIABLE.match(line) and not line.startswith("#")]
+    text = own[0] if own else " ".join(lines)
+    return text if len(text) <= 160 else text[:157] + "..."
 
 
 def _one_line(node: Any, limit: int = 160) -> str:

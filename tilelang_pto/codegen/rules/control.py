@@ -7,7 +7,8 @@ exception are unrolled loops that carry nothing, printed as a Python loop over `
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from tvm import tirx
@@ -299,14 +300,40 @@ def merge_values(v: Visitor, condition: Value, then_value: Callable[[], Value], 
 
 def repeat(v: Visitor, start: Value, count: Value, step: Callable[[Value], Value]) -> Value:
     """``step`` applied ``count`` times to ``start``."""
+    return _fold(v, start, v.index(0), count, lambda _, value: step(value))
+
+
+def repeat_indexed(v: Visitor, start: Value, low: int, high: int, step: Callable[[Value, Value], Value]) -> Value:
+    """``value = step(index, value)`` for each index from ``low`` to ``high - 1``."""
+    return _fold(v, start, v.index(low), v.index(high), step)
+
+
+def _fold(v: Visitor, start: Value, low: Value, high: Value, step: Callable[[Value, Value], Value]) -> Value:
     handle = v.b.names.claim("steps")
 
     def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
-        loop = call("pto.for_", constant(0), exprs[0], step=constant(1))
-        carry = call(attribute(loop, "carry"), value=exprs[1])
+        loop = call("pto.for_", exprs[0], exprs[1], step=constant(1))
+        carry = call(attribute(loop, "carry"), value=exprs[2])
         return [ast.Assign([ast.Name(handle, ast.Store())], carry), _with(name(handle), bodies[0])]
 
-    with v.b.nest(["loop"], build, [count, v.arith.typed(start)]) as nest, v.scope(nest.blocks[0]):
-        value = v.arith.typed(step(v.b.member(handle, "value", start.type)))
+    with v.b.nest(["loop"], build, [low, high, v.arith.typed(start)]) as nest, v.scope(nest.blocks[0]):
+        index = v.b.member(handle, "iv", INDEX, interval=(low.low, max(low.low, high.high - 1)))
+        value = v.arith.typed(step(v.arith.cast(index, I32), v.b.member(handle, "value", start.type)))
         v.b.effect(lambda e: call(attribute(name(handle), "update"), value=e[0]), [value])
     return _final(v, handle, "value", start.type, None)
+
+
+def only_if(v: Visitor, condition: Value) -> AbstractContextManager[None]:
+    """Statements executed only where ``condition`` holds."""
+
+    @contextmanager
+    def guarded() -> Iterator[None]:
+        handle = v.b.names.claim("br")
+
+        def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
+            return [_with(call("pto.if_", exprs[0]), [_with(attribute(name(handle), "then_"), bodies[0])], handle)]
+
+        with v.b.nest(["branch"], build, [condition]) as nest, v.scope(nest.blocks[0]):
+            yield
+
+    return guarded()

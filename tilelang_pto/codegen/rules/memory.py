@@ -60,7 +60,7 @@ def _stack(v: Visitor, node: Any, element: str) -> Storage:
         dtype = DTYPES["int8"]
     count = _byte_count(v, buffer) // dtype.bytes
     pointer = v.b.pure(
-        ("alloc_buffer", id(node)),
+        object(),  # each allocation is one of its own
         lambda _: call("pto.alloc_buffer", ast.Tuple([constant(count)], ast.Load()), path(f"pto.{dtype.pto}")),
         (),
         pointer_type(dtype, "stack"),
@@ -271,6 +271,18 @@ def buffer_store(v: Visitor, node: Any) -> None:
     _, memory = _element(v, node.buffer.dtype)
     where = address(v, node.buffer.data, memory.dtype, index)
     _store(v, _generic(v, storage, "store"), v.arith.cast(value, memory), where.pointer, where.offset)
+
+
+def load_from(v: Visitor, pointer: Value, offset: Value) -> Value:
+    """One element, read by a SIMT thread."""
+    spelled = v.surface.spelling("load", v.arith.unit)
+    type = Type("scalar", pointer.dtype)
+    return v.b.pure(spelled, lambda e: call(spelled, *e), (pointer, offset), type, hint="read", load=True, weight=14)
+
+
+def store_to(v: Visitor, value: Value, pointer: Value, offset: Value) -> None:
+    """One element, written by a SIMT thread."""
+    _store(v, "store", value, pointer, offset)
 
 
 def _store(v: Visitor, generic: str, value: Value, pointer: Value, offset: Value) -> None:

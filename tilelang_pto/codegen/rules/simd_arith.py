@@ -7,7 +7,7 @@ from typing import Any
 
 from ..emit import call, path
 from ..registry import op
-from ..types import Type
+from ..types import DTYPES, Type
 from ..values import Value
 from ..visitor import Visitor
 
@@ -31,10 +31,23 @@ LANE_TYPES: dict[str, frozenset[str]] = {
 """Element types each operation takes on A5."""
 
 
-@op(*(f"tl.simd.{name}" for name in ("vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vor", "vxor", "vshl", "vshr")), arity=4,
-    emits=("vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vor", "vxor", "vshl", "vshr"))  # fmt: skip
+@op(*(f"tl.simd.{name}" for name in ("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr")), arity=4,
+    emits=("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr"))  # fmt: skip
 def lanewise_binary(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
     return _masked(v, node, [v.expr(a), v.expr(b)], m, mode)
+
+
+@op(*(f"tl.simd.{name}" for name in ("vand", "vor", "vxor")), arity=4, emits=("vand", "vor", "vxor", "vbitcast"))
+def lanewise_bits(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
+    """Bitwise operations; registers of floats are taken as bits."""
+    left, right = v.expr(a), v.expr(b)
+    if not left.dtype.is_float:
+        return _masked(v, node, [left, right], m, mode)
+    _zeroing(v, node, mode)
+    bits = Type("register", DTYPES[f"uint{left.dtype.bits}"], left.type.lanes)
+    name, operands = _name(node), [bitcast(v, left, bits), bitcast(v, right, bits), v.mask(m, left.dtype.bits)]
+    combined = v.b.pure(name, lambda e: call(f"pto.{name}", *e), operands, bits, hint="bits", pinned=True, weight=10)
+    return bitcast(v, combined, v.register_type(node.dtype))
 
 
 @op("tl.simd.vdiv", arity=4, emits="vdiv")

@@ -1,13 +1,134 @@
-"""Operations of SIMT vector functions beyond plain scalar code."""
+"""Operations of SIMT vector functions beyond plain scalar code: reductions over threads."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
+from ..emit import call
 from ..registry import op
+from ..types import I32
+from ..values import Value
 from ..visitor import Visitor
+from .control import only_if, repeat_indexed
+from .memory import full_pointer, load_from, store_to
+
+WARP = 32
+"""Threads whose registers a shuffle reaches."""
+
+_TEMPLATE = re.compile(r"tl::AscendAllReduce<tl::(\w+)Op, (\d+), (\d+), (-?\d+)>::run$")
+Combine = Callable[[Value, Value], Value]
 
 
-@op("extern:tl::AscendAllReduce", arity=())
-def all_reduce(v: Visitor, node: Any, *_: Any) -> None:
-    v.unsupported("reductions over the threads of a SIMT vector function have no rule yet", "reduce in a SIMD vector function")
+@op("extern:tl::AscendAllReduce", arity=(1, 2), emits=("shuffle_bfly", "syncthreads", "store", "load", "for_"))
+def all_reduce(v: Visitor, node: Any, operand: Any, workspace: Any = None) -> Value:
+    """Combine one value per thread; every thread gets the result of its class.
+
+    The threads form groups of ``threads``; within a group those with the same number modulo ``scale`` are combined. Values meet in two
+    levels: inside a warp by butterfly shuffles, between warps through the workspace in UB.
+    """
+    name = v.string(node.args[0], "the name of an external function")
+    match = _TEMPLATE.match(name)
+    if v.region != "simt" or match is None:
+        v.unsupported(f"{name} outside a SIMT vector function or of an unknown form", "reduce inside T.SimtVF")
+    kind, threads, scale, offset = match.group(1), int(match.group(2)), int(match.group(3)), int(match.group(4))
+    combine = _combiner(v, kind)
+    if offset != 0:
+        v.unsupported(f"an all-reduce over threads from number {offset} on", "let the reduction start at thread 0")
+    if threads % scale:
+        v.unsupported(f"an all-reduce of {threads} threads with scale {scale}", "make the scale a divisor of the number of threads")
+    value = v.expr(operand)
+    if value.dtype.pto not in ("f32", "i32", "ui32", "f16"):
+        v.unsupported(f"an all-reduce of {value.type} values", "reduce in float32 or int32")
+    if threads == scale:
+        return value
+    if _power_of_two(threads) and _power_of_two(scale):
+        inside = min(threads, WARP)
+        value = _butterfly(v, value, inside, scale, combine)
+        if threads <= WARP:
+            return value
+        return _between_warps(v, value, threads, scale, combine, _workspace(v, workspace, value))
+    return _through_memory(v, value, threads, scale, combine, _workspace(v, workspace, value))
+
+
+def _combiner(v: Visitor, kind: str) -> Combine:
+    combiners: dict[str, Combine] = {"Sum": v.arith.add, "Max": v.arith.maximum, "Min": v.arith.minimum}
+    combine = combiners.get(kind)
+    if combine is None:
+        v.unsupported(f"an all-reduce with {kind}", f"use {', '.join(combiners)}")
+    return combine
+
+
+def _butterfly(v: Visitor, value: Value, threads: int, scale: int, combine: Combine) -> Value:
+    """Threads whose numbers differ in one bit exchange values, for each bit from ``threads / 2`` down to ``scale``."""
+    distance = threads // 2
+    while distance >= scale:
+        value = combine(value, _shuffle(v, value, distance))
+        distance //= 2
+    return value
+
+
+def _shuffle(v: Visitor, value: Value, distance: int) -> Value:
+    lane = v.arith.typed(v.arith.number(distance, I32))
+    return v.b.pure("shuffle_bfly", lambda e: call("pto.shuffle_bfly", *e), (v.arith.typed(value), lane), value.type, hint="other", load=True, pinned=True)
+
+
+def _between_warps(v: Visitor, value: Value, threads: int, scale: int, combine: Combine, workspace: Value) -> Value:
+    """One value per warp and class goes through UB; each thread combines those of its class."""
+    if scale > WARP:
+        return _through_memory(v, value, threads, scale, combine, workspace)
+    thread = _thread(v)
+    number = v.arith.number
+    lane, warp = v.arith.remainder(thread, number(WARP, I32)), v.arith.floor_divide(thread, number(WARP, I32))
+    slot = v.arith.add(v.arith.mul(warp, number(scale, I32)), lane)
+    with only_if(v, v.arith.compare("<", lane, number(scale, I32))):
+        store_to(v, value, workspace, slot)
+    _barrier(v)
+    warps = threads // WARP
+    group = v.arith.floor_divide(warp, number(warps, I32))
+    first = v.arith.add(v.arith.mul(group, number(warps * scale, I32)), v.arith.remainder(thread, number(scale, I32)))
+    return _collect(v, workspace, first, warps, scale, combine)
+
+
+def _through_memory(v: Visitor, value: Value, threads: int, scale: int, combine: Combine, workspace: Value) -> Value:
+    """Any number of threads: all values go through UB."""
+    thread = _thread(v)
+    number = v.arith.number
+    store_to(v, value, workspace, thread)
+    _barrier(v)
+    within = v.arith.remainder(thread, number(threads, I32))
+    first = v.arith.add(v.arith.sub(thread, within), v.arith.remainder(within, number(scale, I32)))
+    return _collect(v, workspace, first, threads // scale, scale, combine)
+
+
+def _collect(v: Visitor, workspace: Value, first: Value, count: int, stride: int, combine: Combine) -> Value:
+    """Combine ``count`` values ``stride`` apart; a barrier then frees the workspace."""
+    start = load_from(v, workspace, first)
+
+    def step(index: Value, so_far: Value) -> Value:
+        where = v.arith.add(first, v.arith.mul(index, v.arith.number(stride, I32)))
+        return combine(so_far, load_from(v, workspace, where))
+
+    result = repeat_indexed(v, start, 1, count, step)
+    _barrier(v)
+    return result
+
+
+def _workspace(v: Visitor, node: Any, value: Value) -> Value:
+    if node is None:
+        v.unsupported("an all-reduce over more than a warp without a workspace")
+    return full_pointer(v, node, "workspace", value.dtype)
+
+
+def _thread(v: Visitor) -> Value:
+    return v.b.pure("pto.get_tid_x", lambda _: call("pto.get_tid_x"), (), I32, pinned=True, hint="tx")
+
+
+def _barrier(v: Visitor) -> None:
+    v.b.effect(lambda _: call("pto.syncthreads"))
+
+
+def _power_of_two(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
+

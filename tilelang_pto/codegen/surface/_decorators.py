@@ -147,7 +147,9 @@ def _kernel_parameter(out: ExpressionChecker, node: ast.FunctionDef, arg: ast.ar
     return Value(RUNTIME, dtype=value.dtype if value.sort == "dtype" else "")
 
 
-def _constant_parameter(out: ExpressionChecker, node: ast.FunctionDef, arg: ast.arg, default: ast.expr | None, frame: FunctionFrame) -> None:
+def _constant_parameter(
+    out: ExpressionChecker, node: ast.FunctionDef, arg: ast.arg, default: ast.expr | None, frame: FunctionFrame
+) -> None:
     annotation = arg.annotation
     is_constant = isinstance(annotation, ast.Attribute) and out.dotted(annotation) == "pto.const_expr"
     if not is_constant:

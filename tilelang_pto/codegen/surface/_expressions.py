@@ -36,7 +36,9 @@ from tilelang_pto.codegen.surface.tables import Callable_, Named, load_table
 
 __all__ = ["ExpressionChecker"]
 
-_EXPLICIT_ONLY = ("pto.mte_", "pto.set_", "pto.wait_", "pto.section", "pto.vecscope", "pto.alloc_buffer", "pto.init_core", "pto.pipe_barrier")
+_EXPLICIT_ONLY = tuple(
+    f"pto.{stem}" for stem in ("mte_", "set_", "wait_", "section", "vecscope", "alloc_buffer", "init_core", "pipe_barrier")
+)
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
     ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
@@ -201,7 +203,8 @@ class ExpressionChecker(Reporter):
     def _loop_attribute(self, node: ast.Attribute, loop: Loop) -> Value:
         name = node.attr
         if name != "iv" and name not in loop.carried:
-            self.report(node, name, f"the loop of line {loop.line} carries no {name!r}", near(name, loop.carried | {"iv", "update", "final"}))
+            known = loop.carried | {"iv", "update", "final"}
+            self.report(node, name, f"the loop of line {loop.line} carries no {name!r}", near(name, known))
         elif loop.state == "done":
             advice = f'read loop.final("{name}")' if name != "iv" else "the induction value ends with the loop"
             self.report(node, name, f"the loop of line {loop.line} has ended", advice)
@@ -373,7 +376,8 @@ class ExpressionChecker(Reporter):
         elif values[0].sort == "bool":
             self.report(node, f"pto.{entry.token}", "a Python bool is not a constant", BOOL_ADVICE)
         elif values[0].kind != STATIC and values[0].sort != "param":
-            self.report(node, f"pto.{entry.token}", "makes constants only, the argument is a runtime value", f"use {self.surface.spelling('cast')}")
+            advice = f"use {self.surface.spelling('cast')}"
+            self.report(node, f"pto.{entry.token}", "makes constants only, the argument is a runtime value", advice)
         return Value(RUNTIME, dtype=entry.token)
 
     def _builtin(self, node: ast.Call, name: str) -> Value:
@@ -445,8 +449,7 @@ class ExpressionChecker(Reporter):
         given = self.bind(node, name, entry)
         scope = self.scope
         if entry.where and scope.simt is not None and scope.simt != (entry.where == "simt"):
-            if scope.simt or scope.kind == "jit":
-                self.report(node, name, "is legal inside pto.simt only" if entry.where == "simt" else "is not legal inside pto.simt")
+            self.report(node, name, "is legal inside pto.simt only" if entry.where == "simt" else "is not legal inside pto.simt")
         if not scope.explicit and name.startswith(_EXPLICIT_ONLY) and ("mode", 0) not in scope.warned:
             scope.warned.add(("mode", 0))
             self.report(node, name, 'needs mode="explicit" at the kernel')
@@ -515,7 +518,8 @@ class ExpressionChecker(Reporter):
 
     # -- operators ----------------------------------------------------------------------------------------------------------
 
-    def _operand(self, node: ast.expr, value: Value, operator: str, runtime: bool) -> None:
+    def _operand(self, node: ast.expr, value: Value, operator: str, runtime: bool) -> bool:
+        """Report an operand that cannot be one; False if it was."""
         if value.kind in KIND_NAMES:
             self.report(node, operator, f"{KIND_NAMES[value.kind]} is no operand")
         elif value.kind == TUPLE and runtime:
@@ -525,19 +529,24 @@ class ExpressionChecker(Reporter):
         elif value.sort in ("vreg", "mask") and value.kind == RUNTIME:
             what = "vector registers" if value.sort == "vreg" else "masks"
             self.report(node, operator, f"{what} have no operators", "use the v or p operation")
+        else:
+            return True
+        return False
 
     def _binary(self, node: ast.BinOp) -> Value:
         left, right = self.expr(node.left), self.expr(node.right)
         operator = _OPERATORS[type(node.op)]
         runtime = left.kind == RUNTIME or right.kind == RUNTIME
-        self._operand(node.left, left, operator, runtime)
-        self._operand(node.right, right, operator, runtime)
+        for operand, value in ((node.left, left), (node.right, right)):
+            if not self._operand(operand, value, operator, runtime):
+                break
         if runtime:
             if operator in ("<<", ">>") and not self.surface.has_shift_operators:
                 advice = "multiply by a power of two" if operator == "<<" else "divide with // by a power of two"
                 self.report(node, operator, f"PTODSL {self.surface.name} has no shifts of runtime values", advice)
             elif operator in ("**", "@"):
-                self.report(node, operator, "runtime values do not have this operator", "use pto.pow inside pto.simt" if operator == "**" else "")
+                advice = "use pto.pow inside pto.simt" if operator == "**" else ""
+                self.report(node, operator, "runtime values do not have this operator", advice)
             return RUNTIME_VALUE
         if left.kind == TUPLE or right.kind == TUPLE:
             return Value(TUPLE)
@@ -610,9 +619,10 @@ class ExpressionChecker(Reporter):
             self.report(node, "comparison", "a chained comparison needs a truth value while tracing", "join two comparisons with &")
         if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
             self.report(node, "in", "runtime values have no membership test")
-        self._operand(node.left, left, "comparison", True)
-        for operand, value in zip(node.comparators, rest, strict=True):
-            self._operand(operand, value, "comparison", True)
+            return Value(RUNTIME, dtype="i1")
+        for operand, value in zip((node.left, *node.comparators), (left, *rest), strict=True):
+            if not self._operand(operand, value, "comparison", True):
+                break
         return Value(RUNTIME, dtype="i1")
 
     def _conditional(self, node: ast.IfExp) -> Value:

@@ -227,7 +227,7 @@ class ModuleChecker(ExpressionChecker):
         values = self._loose_arguments(call)
         if not 1 <= len(call.args) <= 3 or (name == "range" and call.keywords):
             self.report(call, name, "takes one to three positional bounds")
-        for arg, value in zip(call.args, values):
+        for arg, value in zip(call.args, values, strict=False):
             if value.sort in ("bool", "float", "vreg", "mask") or value.text is not None:
                 self.report(arg, name, "a bound is no integer")
         for keyword in call.keywords:

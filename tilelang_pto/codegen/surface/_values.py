@@ -54,8 +54,9 @@ class Finding:
     advice: str = ""
 
     def __str__(self) -> str:
-        text = f"line {self.line}:{self.column}: {self.call}: {self.message}" if self.call else f"line {self.line}:{self.column}: {self.message}"
-        return f"{text} ({self.advice})" if self.advice else text
+        call = f"{self.call}: " if self.call else ""
+        advice = f" ({self.advice})" if self.advice else ""
+        return f"line {self.line}:{self.column}: {call}{self.message}{advice}"
 
 
 class Branch:
