@@ -25,6 +25,7 @@ def cache_dir(tmp_path, monkeypatch):
     return path
 
 
-def cached_kernels(path) -> list:
-    """The entries of a kernel cache."""
-    return sorted(entry.parent for entry in path.rglob("params.json"))
+@pytest.fixture
+def cached_kernels(cache_dir):
+    """A function that lists the entries of that cache."""
+    return lambda: sorted(entry.parent for entry in cache_dir.rglob("params.json"))

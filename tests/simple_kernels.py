@@ -33,6 +33,24 @@ def strided_scale():
     return scale
 
 
+def copy_twice():
+    """Two device functions with a buffer in global memory between them."""
+
+    @T.prim_func
+    def two(a: T.Tensor((4, 64), "float32"), c: T.Tensor((4, 64), "float32")):
+        w = T.alloc_global((4, 64), "float32")
+        with T.Kernel(4) as core:
+            u = T.alloc_shared((1, 64), "float32")
+            T.copy(a[core, 0], u)
+            T.copy(u, w[core, 0])
+        with T.Kernel(4) as core:
+            v = T.alloc_shared((1, 64), "float32")
+            T.copy(w[core, 0], v)
+            T.copy(v, c[core, 0])
+
+    return two
+
+
 @tilelang.jit(target="pto", out_idx=[2])
 def make_add(width: int = 64, dtype: str = "float32", cores: int = 4):
     """The vector add as a jit function that allocates its result."""

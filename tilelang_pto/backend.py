@@ -47,12 +47,10 @@ def emit(mod: IRModule, target: Target) -> EmittedModule:
 
 def build(mod: IRModule, target: Target) -> Module:
     """Device code generation: TIR to a runtime module of kind ``pto``."""
-    from tilelang_pto.codegen.surface import select_surface
     from tilelang_pto.runtime.module import create_module
 
     settings = settings_of(target)
-    emitted = emit(mod, target)
-    return create_module(emitted, pipeline.launch_parameters(mod), device=settings.device, surface=select_surface(settings.surface))
+    return create_module(emit(mod, target), pipeline.launch_parameters(mod), device=settings.device, surface=settings.surface)
 
 
 def _make_backend() -> BackendModule:

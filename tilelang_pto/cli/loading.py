@@ -64,10 +64,12 @@ def load_kernel(name: str, arguments: tuple[str, ...], target: Target) -> tuple[
     if not hasattr(kernel, "get_tir"):
         raise click.ClickException(f"{kernel_name} is a {type(kernel).__name__}, neither a T.prim_func nor a tilelang.jit function")
     try:
+        kernel.signature.bind(**values)
+    except TypeError as error:
+        raise click.ClickException(f"{kernel_name}{kernel.signature}: {error}; give arguments with --arg NAME=VALUE") from error
+    try:
         with target:
             return kernel.get_tir(**values), kernel.pass_configs
-    except TypeError as error:
-        raise click.ClickException(f"{kernel_name}: {_first_line(error)} (give arguments with --arg NAME=VALUE)") from error
     except Exception as error:
         raise click.ClickException(f"{kernel_name} cannot be traced: {type(error).__name__}: {_first_line(error)}") from error
 

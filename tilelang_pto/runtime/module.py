@@ -13,7 +13,6 @@ from tilelang_pto.runtime import native
 
 if TYPE_CHECKING:
     from tilelang_pto.codegen import EmittedModule
-    from tilelang_pto.codegen.surface import Surface
 
 __all__ = ["create_module", "describe_abi"]
 
@@ -31,14 +30,14 @@ def describe_abi(emitted: EmittedModule, launch: Mapping[str, tuple[str, ...]], 
     return json.dumps({"device": device, "kernels": kernels})
 
 
-def create_module(emitted: EmittedModule, launch: Mapping[str, tuple[str, ...]], *, device: str, surface: Surface) -> tvm_ffi.Module:
+def create_module(emitted: EmittedModule, launch: Mapping[str, tuple[str, ...]], *, device: str, surface: str) -> tvm_ffi.Module:
     """Record the text and wrap the program into a module of kind ``pto``.
 
     Args:
         emitted: the checked PTODSL text and the parameters of its kernels.
         launch: for each kernel the names of the launch parameters that follow its arguments in a host call.
         device: ``sim`` or ``npu``.
-        surface: the PTODSL API the text is written for.
+        surface: the name of the PTODSL API the text is written for.
     """
     from tilelang_pto.sim.record import record_module
 

@@ -1,0 +1,180 @@
+"""Kernels through TileLang's own entry points: numbers, outputs, argument errors."""
+
+from __future__ import annotations
+
+import pytest
+import tilelang
+import torch
+from simple_kernels import make_add, strided_scale, vector_add
+from tilelang.backend.target import determine_target
+from tvm.target import Target
+
+import tilelang_pto
+from tilelang_pto import codegen
+from tilelang_pto.codegen.surface import check_text, select_surface
+from tilelang_pto.target import FEATURE
+
+
+@pytest.fixture(scope="module")
+def add():
+    """Arguments in, nothing out."""
+    return tilelang.compile(vector_add(), target="pto")
+
+
+@pytest.fixture(scope="module")
+def add_out():
+    return make_add()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 64, 130])
+def test_numbers(add, rows):
+    a, b, c = torch.randn(rows, 64), torch.randn(rows, 64), torch.full((rows, 64), float("nan"))
+    add(a, b, c)
+    assert torch.equal(c, a + b)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 33])
+def test_outputs_are_allocated_on_the_cpu(add_out, rows):
+    a, b = torch.randn(rows, 64), torch.randn(rows, 64)
+    c = add_out(a, b)
+    assert c.device.type == "cpu"
+    assert c.shape == (rows, 64)
+    assert torch.equal(c, a + b)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32])
+def test_other_types(dtype):
+    kernel = make_add(dtype=str(dtype).removeprefix("torch."))
+    a, b = torch.arange(640).reshape(10, 64).to(dtype), torch.ones(10, 64, dtype=dtype)
+    assert torch.equal(kernel(a, b), a + b)
+
+
+def test_strides_and_scalars():
+    kernel = tilelang.compile(strided_scale(), out_idx=[2], target="pto")
+    wide = torch.randn(9, 80)
+    view = wide[:, :64]
+    assert torch.equal(kernel(view, 2.0), view * 2.0)
+    assert torch.equal(kernel(view, 2), view * 2.0)
+    assert torch.equal(kernel(wide[:1, :64], 3.0), view[:1] * 3.0)
+    with pytest.raises(RuntimeError, match="scalar factor expected float"):
+        kernel(view, "2")
+
+
+@pytest.mark.parametrize(
+    "compile_kernel",
+    [
+        lambda: tilelang.compile(vector_add(cores=3), target=determine_target("pto", return_object=True)),
+        lambda: tilelang.compile(vector_add(cores=3), target={"kind": "ascend", "keys": ["pto", "ascend"]}),
+        lambda: compile_in_context(),
+    ],
+)
+def test_ways_to_name_the_target(compile_kernel):
+    a, c = torch.randn(7, 64), torch.empty(7, 64)
+    compile_kernel()(a, a, c)
+    assert torch.equal(c, a + a)
+
+
+def compile_in_context():
+    with determine_target("pto", return_object=True):
+        return tilelang.compile(vector_add(cores=3), target="auto")
+
+
+def test_default_target(monkeypatch):
+    monkeypatch.setenv("TILELANG_DEFAULT_TARGET", "pto")
+    a, c = torch.randn(7, 64), torch.empty(7, 64)
+    tilelang.compile(vector_add(cores=2))(a, a, c)
+    assert torch.equal(c, a + a)
+
+
+def test_source_is_the_ptodsl_text(add_out):
+    source = add_out.get_kernel_source()
+    assert "def add_kernel(" in source
+    assert "#include" not in source
+    assert check_text(source, select_surface()) == []
+    assert add_out.kernel_source == source
+
+
+def tensors(**changes) -> list:
+    given = {name: torch.zeros(6, 64) for name in "abc"}
+    given.update(changes)
+    return list(given.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (tensors(b=torch.zeros(6, 64, dtype=torch.float64)), "input b dtype mismatch, expected float32"),
+        (tensors(a=torch.zeros(6, 64, dtype=torch.int32)), "input a dtype mismatch, expected float32"),
+        (tensors(b=torch.zeros(6, 65)), r"input b shape\[1\] must be 64"),
+        (tensors(b=torch.zeros(7, 64)), r"input b shape\[0\] must be equal to a.shape\[0\]"),
+        (tensors(c=torch.zeros(64)), "input c ndim mismatch, expected 2"),
+        (tensors(c=torch.zeros(64, 6).T), r"input c strides\[.\] must be"),
+        (tensors(c=torch.zeros(6, 128)[:, :64]), r"input c strides\[0\] must be 64"),
+        (tensors(a=None), r"add\.a is expected to have non-NULL pointer"),
+        (tensors(a=3), "input a expected pointer or tensor handle"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name(add, arguments, message):
+    written = arguments[2]
+    before = written.clone()
+    with pytest.raises(RuntimeError, match=message):
+        add(*arguments)
+    assert torch.equal(written, before)
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_wrong_number_of_arguments(add, add_out, count):
+    with pytest.raises(ValueError, match=f"expected 3 inputs, but {count} are provided"):
+        add(*[torch.zeros(2, 64)] * count)
+    with pytest.raises(ValueError, match=r"expected 2 inputs, but 5 are provided"):
+        add_out(*[torch.zeros(2, 64)] * 5)
+
+
+def test_cpu_tensors_are_refused_by_a_kernel_for_an_npu():
+    target = Target({"kind": "ascend", "keys": ["pto", "ascend"], FEATURE: "device=npu"})
+    kernel = tilelang.compile(vector_add(), target=target)
+    with pytest.raises(RuntimeError, match="input a device_type mismatch, expected ext_dev"):
+        kernel(*tensors())
+
+
+def test_the_check_of_the_text_stops_a_build(cached_kernels, monkeypatch):
+    """A text that leaves the API is never built, and leaves nothing in the cache."""
+    emit = codegen.emit_module
+
+    def planted(*args, **kwargs):
+        emitted = emit(*args, **kwargs)
+        object.__setattr__(emitted, "text", emitted.text.replace("pto.get_block_idx()", "pto.get_block_number()"))
+        return emitted
+
+    monkeypatch.setattr(codegen, "emit_module", planted, raising=False)
+    with pytest.raises(tilelang_pto.SurfaceError, match="get_block_number"):
+        tilelang.compile(vector_add(cores=7), target="pto")
+    assert cached_kernels() == []
+    monkeypatch.setenv("TILELANG_PTO_CHECK", "0")
+    with pytest.raises(tilelang_pto.SimulationError, match="get_block_number"):
+        tilelang.compile(vector_add(cores=7), target="pto")
+    assert cached_kernels() == []
+
+
+def test_a_refused_kernel_leaves_nothing_behind(cached_kernels, monkeypatch):
+    def refuses(*args, **kwargs):
+        raise tilelang_pto.UnsupportedError("no rule for tl.example", where=("kernel add_kernel",))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(codegen, "emit_module", refuses, raising=False)
+        for _ in range(2):
+            with pytest.raises(tilelang_pto.UnsupportedError, match=r"tl\.example"):
+                tilelang.compile(vector_add(cores=5), target="pto")
+    assert cached_kernels() == []
+    a, c = torch.randn(7, 64), torch.empty(7, 64)
+    tilelang.compile(vector_add(cores=5), target="pto")(a, a, c)
+    assert torch.equal(c, a + a)
+    assert len(cached_kernels()) == 1
+
+
+def test_workspace_between_two_device_functions():
+    from simple_kernels import copy_twice
+
+    a, c = torch.randn(4, 64), torch.empty(4, 64)
+    tilelang.compile(copy_twice(), target="pto")(a, c)
+    assert torch.equal(c, a)
