@@ -104,7 +104,8 @@ def mix(a: pto.ptr(pto.f16, "gm"), o: pto.ptr(pto.f32, "gm"), *, N: pto.const_ex
         pto.set_intra_block("FIX", 16)
     with pto.section("vector"):
         pto.wait_intra_block("V", 0)
-        pto.mte_ub_gm(pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub")), pto.addptr(o, block * 64), 256, nburst=(1, 256, 256))
+        ub = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))
+        pto.mte_ub_gm(ub, pto.addptr(o, block * 64), 256, nburst=(1, 256, 256))
 '''
 
 REWRITTEN = '''\

@@ -11,6 +11,8 @@ from tilelang_pto.errors import SurfaceError
 
 AUG, SEP = "2026-08", "2026-09"
 BOTH = (AUG, SEP)
+THEN = "with pto.if_(n < 1) as br:\n    with br.then_:\n        "
+ELSE = "\n    with br.else_:\n        "
 HEAD = '@pto.jit(name="k", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)\n'
 SIGNATURE = 'def k(x: pto.ptr(pto.f32, "gm"), y: pto.ptr(pto.f32, "gm"), n: pto.i32):\n'
 SETUP = """
@@ -200,15 +202,13 @@ CONTROL = [
     ("with pto.if_(True) as br:\n    with br.then_:\n        pto.trap()", BOTH, "Python bool"),
     ("with pto.if_(n < 1) as br:\n    pto.trap()\n    with br.then_:\n        pto.trap()", BOTH, "nothing but its two branches"),
     ("with pto.if_(n < 1) as br:\n    with br.else_:\n        pto.trap()", BOTH, "never enters then_"),
-    ("with pto.if_(n < 1) as br:\n    with br.then_:\n        pto.trap()\n    with br.then_:\n        pto.trap()", BOTH, "entered twice"),
+    (f"{THEN}pto.trap()\n    with br.then_:\n        pto.trap()", BOTH, "entered twice"),
     ("with pto.if_(n < 1) as br:\n    with br.then_:\n        br.assign(a=n)", BOTH, "only one branch assigns a"),
-    ("with pto.if_(n < 1) as br:\n    with br.then_:\n        br.assign(a=n)\n    with br.else_:\n        br.assign(a=n)\nb = br.c", BOTH, "'c'"),
-    ("with pto.if_(n < 1) as br:\n    with br.then_:\n        br.assign(a=n)\n        br.assign(b=n)\n    with br.else_:\n        br.assign(a=n, b=n)",
-     BOTH, "assigns twice"),
-    ("with pto.if_(n < 1) as br:\n    with br.then_:\n        br.assign(a=True)\n    with br.else_:\n        br.assign(a=n)", BOTH, "Python bool"),
+    (f"{THEN}br.assign(a=n){ELSE}br.assign(a=n)\nb = br.c", BOTH, "'c'"),
+    (f"{THEN}br.assign(a=n)\n        br.assign(b=n){ELSE}br.assign(a=n, b=n)", BOTH, "assigns twice"),
+    (f"{THEN}br.assign(a=True){ELSE}br.assign(a=n)", BOTH, "Python bool"),
     ("with pto.if_(n < 1) as br:\n    with br.then_:\n        br.set(a=n)", BOTH, "no method 'set'"),
-    ("with pto.if_(n < 1) as br:\n    with br.then_:\n        br.assign(a=n)\n    with br.else_:\n        br.assign(a=n)\nb = br.get('a')",
-     (AUG,), "no method 'get'"),
+    (f"{THEN}br.assign(a=n){ELSE}br.assign(a=n)\nb = br.get('a')", (AUG,), "no method 'get'"),
     ("with pto.if_(n < 1) as br:\n    with br.then_:\n        a = n + 1\nb = a", BOTH, "block that has ended"),
     ("with pto.for_(0, 4, step=1) as i:\n    pto.trap()\nb = i", BOTH, "block that has ended"),
     ("with pto.vecscope():\n    w = pto.vabs(v, m)\nz = pto.vabs(w, m)", BOTH, "block that has ended"),

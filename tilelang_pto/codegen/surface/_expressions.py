@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from tilelang_pto.codegen.surface._arguments import BOOL_ADVICE, check_argument, near
+from tilelang_pto.codegen.surface._handles import branch_attribute, branch_method, carry, loop_attribute, loop_method
+from tilelang_pto.codegen.surface._operators import binary, boolean, compare, conditional, unary
 from tilelang_pto.codegen.surface._rules import SPECIAL, Bound
 from tilelang_pto.codegen.surface._scope import BUILTINS, Scope
 from tilelang_pto.codegen.surface._values import (
@@ -39,10 +41,6 @@ __all__ = ["ExpressionChecker"]
 _EXPLICIT_ONLY = tuple(
     f"pto.{stem}" for stem in ("mte_", "set_", "wait_", "section", "vecscope", "alloc_buffer", "init_core", "pipe_barrier")
 )
-_OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
-    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
-}  # fmt: skip
 
 
 @cache
@@ -78,14 +76,14 @@ class ExpressionChecker(Reporter):
         self.python_loops = 0
         self._evaluate: dict[type[ast.AST], Callable[..., Value]] = {
             ast.Attribute: self._attribute,
-            ast.BinOp: self._binary,
-            ast.BoolOp: self._boolean,
+            ast.BinOp: partial(binary, self),
+            ast.BoolOp: partial(boolean, self),
             ast.Call: self._call,
-            ast.Compare: self._compare,
+            ast.Compare: partial(compare, self),
             ast.Constant: self._constant,
             ast.Dict: self._dict,
             ast.GeneratorExp: self._comprehension,
-            ast.IfExp: self._conditional,
+            ast.IfExp: partial(conditional, self),
             ast.JoinedStr: lambda node: Value(STATIC, text=""),
             ast.Lambda: self._lambda,
             ast.List: self._tuple,
@@ -94,7 +92,7 @@ class ExpressionChecker(Reporter):
             ast.Starred: lambda node: self.expr(node.value),
             ast.Subscript: self._subscript,
             ast.Tuple: self._tuple,
-            ast.UnaryOp: self._unary,
+            ast.UnaryOp: partial(unary, self),
         }
 
     def expr(self, node: ast.expr) -> Value:
@@ -163,9 +161,9 @@ class ExpressionChecker(Reporter):
             return OPAQUE
         base = self.expr(node.value)
         if isinstance(base.handle, Loop):
-            return self._loop_attribute(node, base.handle)
+            return loop_attribute(self, node, base.handle)
         if isinstance(base.handle, Branch):
-            return self._branch_attribute(node, base.handle)
+            return branch_attribute(self, node, base.handle)
         if base.sort != "param":
             what = KIND_NAMES.get(base.kind, "a runtime value" if base.kind == RUNTIME else "a Python value")
             self.report(node, node.attr, f"{what} has no attribute {node.attr!r}")
@@ -198,31 +196,7 @@ class ExpressionChecker(Reporter):
             advice = near(tail, (name[len(start) :] for name in self.names if name.startswith(start)))
         self.report(node, dotted, f"PTODSL {self.surface.name} has no {dotted}", advice)
 
-    # -- handles ------------------------------------------------------------------------------------------------------------
-
-    def _loop_attribute(self, node: ast.Attribute, loop: Loop) -> Value:
-        name = node.attr
-        if name != "iv" and name not in loop.carried:
-            known = loop.carried | {"iv", "update", "final"}
-            self.report(node, name, f"the loop of line {loop.line} carries no {name!r}", near(name, known))
-        elif loop.state == "done":
-            advice = f'read loop.final("{name}")' if name != "iv" else "the induction value ends with the loop"
-            self.report(node, name, f"the loop of line {loop.line} has ended", advice)
-        elif loop.state == "new":
-            self.report(node, name, f"the loop of line {loop.line} has not been entered", "use it inside its with block")
-        return RUNTIME_VALUE
-
-    def _branch_attribute(self, node: ast.Attribute, branch: Branch) -> Value:
-        name = node.attr
-        if name in ("then_", "else_"):
-            self.report(node, name, "a branch is entered with a with statement only")
-        elif branch.open:
-            self.report(node, name, f"the results of the if_ of line {branch.line} do not exist before it has ended")
-        elif name not in branch.results():
-            self.report(node, name, f"the if_ of line {branch.line} assigns no {name!r} in both branches", near(name, branch.results()))
-        elif name.startswith("_"):
-            self.report(node, name, "a branch result that starts with an underscore cannot be read as an attribute")
-        return RUNTIME_VALUE
+    # -- methods ------------------------------------------------------------------------------------------------------------
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> Value:
         base = self.expr(func.value)
@@ -241,81 +215,20 @@ class ExpressionChecker(Reporter):
             self._loose_arguments(node)
             return OPAQUE
         if base.kind == LOOP and isinstance(handle, Loop):
-            return self._loop_method(node, func.attr, method, handle)
+            return loop_method(self, node, func.attr, method, handle)
         if base.kind == BRANCH and isinstance(handle, Branch):
-            return self._branch_method(node, func.attr, method, handle)
+            return branch_method(self, node, func.attr, method, handle)
         if base.kind == FOR:
-            return self._carry(node, method)
+            return carry(self, node, method)
         self.bind(node, func.attr, method)
         return PLAIN
 
-    def _carry(self, node: ast.Call, method: Callable_) -> Value:
-        self.bind(node, "carry", method)
-        names = [keyword.arg for keyword in node.keywords if keyword.arg]
-        if not names:
-            self.report(node, "carry", "a loop without carries is written with pto.for_(...) as i")
-        for keyword in node.keywords:
-            if keyword.arg and keyword.arg in ("iv", "update", "final", "carry"):
-                self.report(node, "carry", f"{keyword.arg!r} is a name of the loop handle itself")
-            self._crossing_name(node, "carry", keyword.arg)
-            value = self._again(keyword.value)
-            if value.kind in (STATIC, TUPLE, TYPE) and value.sort != "param":
-                self.report(keyword.value, "carry", f"carry {keyword.arg} starts with a Python value", "use pto.const(value, dtype=...)")
-        return Value(LOOP, handle=Loop(frozenset(names), node.lineno))
-
-    def _again(self, node: ast.expr) -> Value:
+    def again(self, node: ast.expr) -> Value:
         """The value of an expression that was evaluated before, without reporting again."""
         count = len(self.findings)
         value = self.expr(node)
         del self.findings[count:]
         return value
-
-    def _crossing_name(self, node: ast.AST, call: str, name: str | None) -> None:
-        if name and name.startswith("_"):
-            self.report(node, call, f"{name!r} starts with an underscore", "carries and branch results need names without it")
-
-    def _loop_method(self, node: ast.Call, name: str, method: Callable_, loop: Loop) -> Value:
-        given = self.bind(node, name, method)
-        if name == "final":
-            text = given["name"][1].text if "name" in given else None
-            if text is not None and text not in loop.carried:
-                self.report(node, "final", f"the loop of line {loop.line} carries no {text!r}", near(text, loop.carried))
-            if loop.state != "done":
-                self.report(node, "final", f"the loop of line {loop.line} has not ended")
-            return RUNTIME_VALUE
-        names = frozenset(keyword.arg for keyword in node.keywords if keyword.arg)
-        if names != loop.carried:
-            parts = [f"missing {' '.join(sorted(loop.carried - names))}"] if loop.carried - names else []
-            parts += [f"unknown {' '.join(sorted(names - loop.carried))}"] if names - loop.carried else []
-            self.report(node, "update", f"the names differ from those carried: {', '.join(parts)}")
-        loop.updates += 1
-        if loop.state != "open" or loop.region != self.regions[-1] or loop.python_loops != self.python_loops:
-            self.report(node, "update", f"the loop of line {loop.line} must be updated directly in its own body, not in a nested block")
-        elif loop.updates > 1:
-            self.report(node, "update", f"the loop of line {loop.line} is updated more than once")
-        return NONE
-
-    def _branch_method(self, node: ast.Call, name: str, method: Callable_, branch: Branch) -> Value:
-        given = self.bind(node, name, method)
-        if name == "get":
-            text = given["name"][1].text if "name" in given else None
-            if text is not None and (branch.open or text not in branch.results()):
-                self.report(node, "get", f"the if_ of line {branch.line} has no result {text!r} here")
-            return RUNTIME_VALUE
-        names = frozenset(keyword.arg for keyword in node.keywords if keyword.arg)
-        for keyword in node.keywords:
-            self._crossing_name(node, "assign", keyword.arg)
-            if keyword.arg in ("then_", "else_", "assign", "get"):
-                self.report(node, "assign", f"{keyword.arg!r} is a name of the branch handle itself")
-        if not names:
-            self.report(node, "assign", "assigns nothing")
-        current = branch.current
-        if not branch.open or not current or branch.region != self.regions[-1] or branch.python_loops != self.python_loops:
-            self.report(node, "assign", f"results of the if_ of line {branch.line} are assigned directly in its then_ or else_ block")
-        elif current in branch.assigned:
-            self.report(node, "assign", f"the {current} branch of line {branch.line} assigns twice")
-        branch.assigned[current] = branch.assigned.get(current, frozenset()) | names
-        return NONE
 
     # -- calls --------------------------------------------------------------------------------------------------------------
 
@@ -515,124 +428,6 @@ class ExpressionChecker(Reporter):
         if len(bits | widths) > 1:
             shown = ", ".join(f"b{width}" for width in sorted(bits | widths))
             self.report(node, entry.name, f"operands of different granularity: {shown}")
-
-    # -- operators ----------------------------------------------------------------------------------------------------------
-
-    def _operand(self, node: ast.expr, value: Value, operator: str, runtime: bool) -> bool:
-        """Report an operand that cannot be one; False if it was."""
-        if value.kind in KIND_NAMES:
-            self.report(node, operator, f"{KIND_NAMES[value.kind]} is no operand")
-        elif value.kind == TUPLE and runtime:
-            self.report(node, operator, "a tuple is no operand; take the pair apart first")
-        elif runtime and value.sort == "bool":
-            self.report(node, operator, "a Python bool is no operand of a runtime value", BOOL_ADVICE)
-        elif value.sort in ("vreg", "mask") and value.kind == RUNTIME:
-            what = "vector registers" if value.sort == "vreg" else "masks"
-            self.report(node, operator, f"{what} have no operators", "use the v or p operation")
-        else:
-            return True
-        return False
-
-    def _binary(self, node: ast.BinOp) -> Value:
-        left, right = self.expr(node.left), self.expr(node.right)
-        operator = _OPERATORS[type(node.op)]
-        runtime = left.kind == RUNTIME or right.kind == RUNTIME
-        for operand, value in ((node.left, left), (node.right, right)):
-            if not self._operand(operand, value, operator, runtime):
-                break
-        if runtime:
-            if operator in ("<<", ">>") and not self.surface.has_shift_operators:
-                advice = "multiply by a power of two" if operator == "<<" else "divide with // by a power of two"
-                self.report(node, operator, f"PTODSL {self.surface.name} has no shifts of runtime values", advice)
-            elif operator in ("**", "@"):
-                advice = "use pto.pow inside pto.simt" if operator == "**" else ""
-                self.report(node, operator, "runtime values do not have this operator", advice)
-            return RUNTIME_VALUE
-        if left.kind == TUPLE or right.kind == TUPLE:
-            return Value(TUPLE)
-        if left.low is not None and right.low is not None:
-            return self._fold(operator, left, right)
-        return Value(STATIC, "float") if "float" in (left.sort, right.sort) or operator == "/" else PLAIN
-
-    def _fold(self, operator: str, left: Value, right: Value) -> Value:
-        bounds = [(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
-        results: list[int] = []
-        for a, b in bounds:
-            if a is None or b is None:
-                return PLAIN
-            if operator == "+":
-                results.append(a + b)
-            elif operator == "-":
-                results.append(a - b)
-            elif operator == "*":
-                results.append(a * b)
-            elif operator == "//" and b > 0:
-                results.append(a // b)
-            elif operator == "%" and b > 0 and left.low == left.high and right.low == right.high:
-                results.append(a % b)
-            elif operator == "%" and b > 0:
-                results += [0, b - 1]
-            else:
-                return PLAIN
-        return Value(STATIC, low=min(results), high=max(results))
-
-    def _unary(self, node: ast.UnaryOp) -> Value:
-        value = self.expr(node.operand)
-        op = node.op
-        if isinstance(op, ast.Invert):
-            self.report(node, "~", "no surface has ~", "use x ^ -1, or pto.pnot / pto.vnot")
-            return OPAQUE
-        runtime = value.kind == RUNTIME
-        operator = "not" if isinstance(op, ast.Not) else "-" if isinstance(op, ast.USub) else "+"
-        self._operand(node.operand, value, operator, runtime)
-        if isinstance(op, ast.Not):
-            if runtime:
-                self.report(node, "not", "a runtime value has no truth value while tracing", "compare with 0 instead")
-                return RUNTIME_VALUE
-            return Value(STATIC, "bool")
-        if runtime:
-            if isinstance(op, ast.USub) and not self.surface.has_unary_minus:
-                self.report(node, "-", f"PTODSL {self.surface.name} has no unary minus on runtime values", "use 0 - x")
-            return RUNTIME_VALUE
-        if value.low is not None and value.high is not None and isinstance(op, ast.USub):
-            return Value(STATIC, low=-value.high, high=-value.low)
-        return value
-
-    def _boolean(self, node: ast.BoolOp) -> Value:
-        values = [self.expr(operand) for operand in node.values]
-        if not any(value.kind == RUNTIME for value in values):
-            return PLAIN
-        operator = "and" if isinstance(node.op, ast.And) else "or"
-        if not (self.surface.has_short_circuit and self.scope.rewrite):
-            sign = "&" if operator == "and" else "|"
-            self.report(node, operator, "a runtime value has no truth value while tracing", f"use {sign} on conditions, or nested pto.if_")
-        return RUNTIME_VALUE
-
-    def _compare(self, node: ast.Compare) -> Value:
-        left = self.expr(node.left)
-        rest = [self.expr(operand) for operand in node.comparators]
-        if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
-            return Value(STATIC, "bool")
-        if left.kind != RUNTIME and not any(value.kind == RUNTIME for value in rest):
-            return Value(STATIC, "bool")
-        if len(rest) > 1:
-            self.report(node, "comparison", "a chained comparison needs a truth value while tracing", "join two comparisons with &")
-        if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
-            self.report(node, "in", "runtime values have no membership test")
-            return Value(RUNTIME, dtype="i1")
-        for operand, value in zip((node.left, *node.comparators), (left, *rest), strict=True):
-            if not self._operand(operand, value, "comparison", True):
-                break
-        return Value(RUNTIME, dtype="i1")
-
-    def _conditional(self, node: ast.IfExp) -> Value:
-        test, first, second = self.expr(node.test), self.expr(node.body), self.expr(node.orelse)
-        if test.kind == RUNTIME:
-            if not self.scope.rewrite:
-                advice = f"use {self.surface.spelling('select')} or pto.if_ with assign"
-                self.report(node, "if", "a conditional expression on a runtime value is not traced", advice)
-            return RUNTIME_VALUE
-        return RUNTIME_VALUE if RUNTIME in (first.kind, second.kind) else PLAIN
 
     # -- containers ---------------------------------------------------------------------------------------------------------
 

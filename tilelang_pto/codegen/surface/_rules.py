@@ -119,7 +119,7 @@ def _simt(out: ExpressionChecker, node: ast.Call, given: Bound) -> Value | None:
         return None
     total = 1
     for arg in node.args:
-        value = out._again(arg)
+        value = out.again(arg)
         if value.sort == "param":
             return None
         if value.kind != STATIC or value.text is not None or value.sort in ("bool", "float", "none"):

@@ -10,7 +10,10 @@ from tilelang_pto.codegen.surface._values import Value
 __all__ = ["BUILTINS", "Scope", "assigned_names"]
 
 BUILTINS = frozenset(
-    ["abs", "bool", "dict", "enumerate", "float", "int", "isinstance", "len", "list", "max", "min", "range", "reversed", "round", "set", "sorted", "str", "sum", "tuple", "zip"]
+    (
+        *("abs", "bool", "dict", "enumerate", "float", "int", "isinstance", "len", "list", "max", "min"),
+        *("range", "reversed", "round", "set", "sorted", "str", "sum", "tuple", "zip"),
+    )
 )
 
 

@@ -54,7 +54,7 @@ class Surface(Features):
         ordered += [text for text in (found.keywords, keywords) if text]
         return f"{found.name}({', '.join(ordered)})"
 
-    def entry(self, op: str, unit: str) -> Spelling:
+    def entry(self, op: str, unit: str = "scalar") -> Spelling:
         units = SPELLINGS.get(op, {}).get(self.name, {})
         found = units.get(unit) or units.get("*")
         if found is None:
