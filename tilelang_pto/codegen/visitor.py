@@ -183,12 +183,12 @@ class Visitor:
 
     @contextmanager
     def scope(self, block: Block, region: Region | None = None) -> Iterator[None]:
-        """Emit into ``block``; immutable variables bound inside are forgotten afterwards."""
-        outer, outer_region = dict(self.variables), self.region
+        """Emit into ``block``; what is bound or stored inside is forgotten afterwards (loops and branches export what is needed)."""
+        outer, outer_slots, outer_region = dict(self.variables), dict(self.slots), self.region
         self._enter(region or outer_region)
         with self.b.inside(block):
             yield
-        self.variables = outer
+        self.variables, self.slots = outer, outer_slots
         self._enter(outer_region)
 
     def _enter(self, region: Region) -> None:

@@ -38,7 +38,7 @@ class Liveness:
         return self._carried.get(loop, [])
 
     def merged(self, branch: Any) -> list[Slot]:
-        """Slots a conditional has to merge, in a stable order."""
+        """Slots a conditional has to merge (of a block: slots that are needed after it), in a stable order."""
         return self._merged.get(branch, [])
 
     # -- expressions -----------------------------------------------------------------------------------------------------
@@ -94,6 +94,7 @@ class Liveness:
         if isinstance(stmt, tirx.AttrStmt):
             return self._live(stmt.body, after) | self._uses(stmt.value)
         if isinstance(stmt, tirx.SBlock):
+            self._record(self._merged, stmt, _written(stmt.body, self._variables), after)
             return self._live(stmt.body, after)
         return after
 

@@ -96,6 +96,11 @@ def region(v: Visitor, node: Any) -> None:
 
 
 def _vector_function(v: Visitor, node: Any, region: Any, opener: ast.expr) -> None:
+    escaping = v.liveness.merged(node)
+    if escaping:
+        v.unsupported(
+            f"{escaping[0][0].name} is written inside a vector function and read after it", "pass the value through a UB buffer instead"
+        )
     with v.b.nest(["vector_function"], lambda _, bodies: [_with(opener, bodies[0])]) as nest, v.scope(nest.blocks[0], region):
         v.stmt(node.body)
 
@@ -164,7 +169,6 @@ def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[S
 
     with v.b.nest(["loop"], build, [low, high, *initial]) as nest:
         with v.scope(nest.blocks[0]):
-            before = dict(v.slots)
             for slot, field, start in zip(carried, fields, initial):
                 v.slots[slot] = v.b.member(handle, field, start.type, interval=_slot_interval(v, slot, start.type))
             if carried:
@@ -176,7 +180,6 @@ def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[S
             updates = [v.arith.typed(v.read_slot(slot)) for slot in carried]
             if carried:
                 v.b.effect(lambda e: call(attribute(name(handle), "update"), **dict(zip(fields, e))), updates)
-            v.slots = before
     for slot, field, start in zip(carried, fields, initial):
         v.slots[slot] = _final(v, handle, field, start.type, _slot_interval(v, slot, start.type))
 
@@ -250,13 +253,10 @@ def if_then_else(v: Visitor, node: Any) -> None:
             branches.append(_with(attribute(name(handle), "else_"), bodies[1]))
         return [_with(call("pto.if_", exprs[0]), branches, handle)]
 
-    before = dict(v.slots)
     results: list[Type] = [_initial(v, slot).type for slot in merged]
     with v.b.nest(["branch"] * (2 if has_else else 1), build, [condition]) as nest:
         for block, case in zip(nest.blocks, (node.then_case, node.else_case)):
-            v.slots = dict(before)
             _branch(v, block, case, handle, merged, fields)
-    v.slots = before
     for slot, field, type in zip(merged, fields, results):
         v.slots[slot] = v.b.member(handle, field, type, interval=_slot_interval(v, slot, type))
 
