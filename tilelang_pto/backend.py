@@ -78,8 +78,10 @@ def _make_room() -> None:
     Two backends of one target kind must have predicates that exclude each other, and the shipped one accepts every target of its
     kind. It is replaced by a copy that differs in the predicate only.
     """
-    backends = getattr(registry, "_BACKENDS", None)
-    shipped = backends.get(KIND) if isinstance(backends, dict) else None
+    backends: object = getattr(registry, "_BACKENDS", None)
+    if not isinstance(backends, dict):
+        backends = {}
+    shipped = backends.get(KIND)
     if not isinstance(shipped, BackendModule) or shipped.target_kinds != (KIND,) or shipped.supports_target is None:
         raise ConfigurationError(
             "this TileLang keeps its ascend backend in another way than tilelang-pto knows, so the pto target cannot be added beside it",

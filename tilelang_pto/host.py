@@ -60,7 +60,7 @@ def add_extents(host: tirx.PrimFunc, devices: Mapping[str, tirx.PrimFunc]) -> ti
 
     def rewrite(call: tirx.Call) -> tirx.Call | None:
         name = _packed_name(call)
-        if name not in devices:
+        if name is None or name not in devices:
             return None
         extents = []
         # args[0] is the name; launch parameters follow those of the function.

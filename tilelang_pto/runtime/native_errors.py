@@ -37,7 +37,7 @@ def _register(error_type: type[PtoError]) -> None:
     # First the class, so that raising it in Python code under a native call finds the name; then the function that builds one
     # from the text, in its place for the way back.
     tvm_ffi.register_error(name, error_type)
-    tvm_ffi.register_error(name, rebuild)  # type: ignore[arg-type]
+    tvm_ffi.register_error(name, rebuild)
 
 
 def register() -> None:
