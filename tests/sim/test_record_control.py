@@ -171,8 +171,14 @@ def test_two_kernels_and_const_expr():
     ("body", "message"),
     [
         ("with pto.for_(0, 4, step=1) as i:\n    j = i + 1\nj + 1", "inside a loop body that has ended"),
-        ("with pto.vecscope():\n    m = pto.pset_b32('ALL')\nwith pto.vecscope():\n    pto.pnot(m, m)", "inside a vector function that has ended"),
-        ("with pto.if_(n < 1) as br:\n    with br.then_:\n        y = n + 1\n    with br.else_:\n        y + 2", "inside a branch that has ended"),
+        (
+            "with pto.vecscope():\n    m = pto.pset_b32('ALL')\nwith pto.vecscope():\n    pto.pnot(m, m)",
+            "inside a vector function that has ended",
+        ),
+        (
+            "with pto.if_(n < 1) as br:\n    with br.then_:\n        y = n + 1\n    with br.else_:\n        y + 2",
+            "inside a branch that has ended",
+        ),
         ("loop = pto.for_(0, 4, step=1).carry(a=n)\nwith loop:\n    pass", "no loop.update"),
         ("loop = pto.for_(0, 4, step=1).carry(a=n)\nwith loop:\n    loop.update(a=n)\n    loop.update(a=n)", "already called"),
         ("loop = pto.for_(0, 4, step=1).carry(a=n)\nwith loop:\n    loop.update(b=n)", "lacks a and has unknown b"),
@@ -195,7 +201,10 @@ def test_two_kernels_and_const_expr():
             "with pto.if_(n < 1) as br:\n    with br.then_:\n        br.assign(a=n)\n    with br.else_:\n        br.assign(a=n, b=n)",
             "b assigned in one branch only",
         ),
-        ("with pto.if_(n < 1) as br:\n    with br.then_:\n        br.assign(a=1)\n    with br.else_:\n        br.assign(a=2)", "both branches"),
+        (
+            "with pto.if_(n < 1) as br:\n    with br.then_:\n        br.assign(a=1)\n    with br.else_:\n        br.assign(a=2)",
+            "both branches",
+        ),
         (
             "with pto.if_(n < 1) as br:\n    with br.then_:\n        br.assign(a=n)\n"
             "    with br.else_:\n        br.assign(a=pto.const(1, dtype=pto.i64))",

@@ -122,6 +122,9 @@ def record_module(text: str, filename: str = "<pto>", surface: str | None = None
     def import_(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         if name != "ptodsl" or level:
             recorder.refuse(f"import of {name!r}", "a module text imports ptodsl only")
+        for item in fromlist or ():
+            if item != "*":
+                getattr(package, item)  # a name that the API state lacks is an error of ours, not an ImportError
         return package
 
     scope: dict[str, Any] = {"__builtins__": {**_BUILTINS, "__import__": import_}, "__name__": "__pto__", "__file__": filename}
