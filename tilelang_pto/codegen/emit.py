@@ -242,9 +242,9 @@ class Builder:
         nest = Nest(build, tuple(operands), self.epoch)
         nest.blocks = [Block(kind, self.block, depth=self.block.depth + 1) for kind in kinds]
         self.block.items.append(nest)
-        self.epoch += 1
+        if "loop" in kinds:
+            self.epoch += 1  # a store at the end of the body comes before a load at its start
         yield nest
-        self.epoch += 1
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:

@@ -179,7 +179,7 @@ def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[S
             v.stmt(node.body)
             updates = [v.arith.typed(v.read_slot(slot)) for slot in carried]
             if carried:
-                v.b.effect(lambda e: call(attribute(name(handle), "update"), **dict(zip(fields, e))), updates)
+                _hand_over(v, handle, "update", fields, updates)
     for slot, field, start in zip(carried, fields, initial):
         v.slots[slot] = _final(v, handle, field, start.type, _slot_interval(v, slot, start.type))
 
@@ -267,7 +267,13 @@ def _branch(v: Visitor, block: Block, case: Any, handle: str, merged: list[Slot]
             v.stmt(case)
         if merged:
             values = [v.arith.typed(_initial(v, slot)) for slot in merged]
-            v.b.effect(lambda e: call(attribute(name(handle), "assign"), **dict(zip(fields, e))), values)
+            _hand_over(v, handle, "assign", fields, values)
+
+
+def _hand_over(v: Visitor, handle: str, method: str, fields: Sequence[str], values: Sequence[Value]) -> None:
+    """``handle.update(field=value, ...)`` or ``handle.assign(...)``."""
+    build = attribute(name(handle), method)
+    v.b.statement(lambda e: ast.Expr(call(build, **dict(zip(fields, e)))), values, effect=False)
 
 
 def _with(context: ast.expr, body: list[ast.stmt], variable: str = "") -> ast.With:
@@ -294,7 +300,7 @@ def merge_values(v: Visitor, condition: Value, then_value: Callable[[], Value], 
     with v.b.nest(["branch", "branch"], build, [condition]) as nest:
         for block, compute in zip(nest.blocks, (then_value, else_value)):
             with v.scope(block):
-                v.b.effect(lambda e: call(attribute(name(handle), "assign"), value=e[0]), [v.arith.typed(compute())])
+                _hand_over(v, handle, "assign", ["value"], [v.arith.typed(compute())])
     return v.b.member(handle, "value", type)
 
 
@@ -319,7 +325,7 @@ def _fold(v: Visitor, start: Value, low: Value, high: Value, step: Callable[[Val
     with v.b.nest(["loop"], build, [low, high, v.arith.typed(start)]) as nest, v.scope(nest.blocks[0]):
         index = v.b.member(handle, "iv", INDEX, interval=(low.low, max(low.low, high.high - 1)))
         value = v.arith.typed(step(v.arith.cast(index, I32), v.b.member(handle, "value", start.type)))
-        v.b.effect(lambda e: call(attribute(name(handle), "update"), value=e[0]), [value])
+        _hand_over(v, handle, "update", ["value"], [value])
     return _final(v, handle, "value", start.type, None)
 
 

@@ -1,0 +1,102 @@
+"""Builds small device functions in TIR, the way TileLang's pipeline leaves them, for tests of single rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tilelang  # noqa: F401  (makes tvm importable)
+import tvm
+from tvm import tirx
+from tvm.ir import PointerType, PrimType
+
+MAX_THREADS = 1024
+
+
+def pointer(name: str, dtype: str) -> tirx.Var:
+    """A kernel argument: a pointer to GM."""
+    return tirx.Var(name, PointerType(PrimType(dtype), "global"))
+
+
+def view(data: tirx.Var, dtype: str, count: int = 1, scope: str = "global") -> tirx.Buffer:
+    """A one-dimensional view of memory."""
+    return tirx.decl_buffer((count,), dtype, data=data, scope=scope, name=data.name)
+
+
+def block(name: str, body: Any) -> Any:
+    """An SBlock as TileLang leaves them: no iteration variables, no regions."""
+    return tirx.SBlock([], [], [], name, body)
+
+
+def thread_extent(tag: str, name: str, extent: Any, body: Callable[[tirx.Var], Any]) -> Any:
+    """``thread_extent`` around the body made from the launch variable."""
+    var = tirx.Var(name, "int32")
+    iteration = tirx.IterVar(tvm.ir.Range(0, extent), var, tirx.IterVar.ThreadIndex, tag)
+    return tirx.AttrStmt(iteration, "thread_extent", extent if not isinstance(extent, int) else tirx.IntImm("int32", extent), body(var))
+
+
+def sequence(*statements: Any) -> Any:
+    """Statements one after the other."""
+    return statements[0] if len(statements) == 1 else tirx.SeqStmt(list(statements))
+
+
+def op(name: str, dtype: str, *arguments: Any) -> Any:
+    """A call of a TIR operation; Python numbers and strings become immediates."""
+    return tirx.call_intrin(dtype, tvm.ir.Op.get(name), *[immediate(argument) for argument in arguments])
+
+
+def immediate(value: Any) -> Any:
+    """``value`` as a TIR expression."""
+    if isinstance(value, str):
+        return tirx.StringImm(value)
+    return tirx.IntImm("int32", value) if isinstance(value, int) else value
+
+
+def access(data: tirx.Var, dtype: str, offset: Any, extent: int, mask: int = 3) -> Any:
+    """``tvm_access_ptr``."""
+    return op("tirx.tvm_access_ptr", "handle", tirx.type_annotation(dtype), data, offset, extent, mask)
+
+
+def module(name: str, params: Sequence[tirx.Var], body: Any) -> Any:
+    """An IRModule of one device function."""
+    return tvm.IRModule({name: tirx.PrimFunc(list(params), body).with_attr("global_symbol", name)})
+
+
+def vector_kernel(name: str, params: Sequence[tirx.Var], body: Callable[[tirx.Var], Any], cores: int = 1) -> Any:
+    """A kernel of the vector cores; ``body`` gets the block index."""
+    return module(name, params, thread_extent("blockIdx.x", "bx", cores, lambda bx: block("VECTOR", body(bx))))
+
+
+def simt_block(threads: int, body: Callable[[tirx.Var], Any]) -> Any:
+    """A SIMT vector function; ``body`` gets the thread number."""
+
+    def inner(tx: tirx.Var) -> Any:
+        scoped = tirx.AttrStmt(tirx.StringImm("simtvf"), "tl.simtvf_scope", tirx.IntImm("int32", 1), body(tx))
+        return thread_extent("threadIdx.y", "ty", 1, lambda _: thread_extent("threadIdx.z", "tz", 1, lambda _: scoped))
+
+    return block("SIMT_VF", thread_extent("threadIdx.x", "tx", threads, inner))
+
+
+def simd_block(*statements: Any) -> Any:
+    """A SIMD vector function."""
+    scoped = tirx.AttrStmt(tirx.StringImm("simdvf"), "tl.simdvf_scope", tirx.IntImm("int32", 1), sequence(*statements))
+    return block("SIMD_VF", scoped)
+
+
+def elementwise(inputs: Mapping[str, str], output: str, count: int, function: Callable[..., Any]) -> Any:
+    """A SIMT kernel ``map``: ``out[i] = function(in_0[i], ...)`` for ``i < count``, one thread per element.
+
+    Args:
+        inputs: name to TIR dtype.
+        output: TIR dtype of ``out``.
+        function: makes the TIR expression from one load of each input.
+    """
+    assert count <= MAX_THREADS
+    arguments = {name: pointer(name, dtype) for name, dtype in inputs.items()}
+    out = pointer("out", output)
+
+    def body(tx: tirx.Var) -> Any:
+        loads = [tirx.BufferLoad(view(data, inputs[name], count), [tx]) for name, data in arguments.items()]
+        return tirx.BufferStore(view(out, output, count), function(*loads), [tx])
+
+    return vector_kernel("map", [*arguments.values(), out], lambda _: simt_block(count, body))
