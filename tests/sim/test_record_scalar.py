@@ -192,12 +192,12 @@ def test_refused_by_september(expression: str, message: str):
 def test_constants():
     function = record(
         """\
-        pto.const(-1, dtype=pto.ui8) if False else pto.const(255, dtype=pto.i8)
+        pto.const(255, dtype=pto.i8)
         pto.const((1 << 64) - 1, dtype=pto.ui64)
         pto.f32(1.5)
         pto.f32("0x7F800000")
         pto.bf16("-inf")
-        pto.f16(float.fromhex("0x1.8p1")) if False else pto.f16(3)
+        pto.f16(float.fromhex("0x1.8p1"))
         pto.i32(7)
         pto.const(7, dtype=pto.i32)
         """,
@@ -211,6 +211,16 @@ def test_constants():
         {"value": float("-inf")},
         {"value": 3.0},
         {"value": 7},
+    ]
+
+
+def test_constants_are_cast_by_their_value():
+    function = record("pto.cast(pto.const(255, dtype=pto.i8), pto.i32)\npto.cast(pto.const(-1, dtype=pto.ui16), pto.i64)", SEP)
+    assert [(str(function.types[op.results[0]]), op.attributes["value"]) for op in function.walk()] == [
+        ("i8", -1),
+        ("i32", -1),
+        ("ui16", 65535),
+        ("i64", 65535),
     ]
 
 

@@ -128,6 +128,8 @@ def _access(rec: Recorder, name: str, target: Any, offset: Any) -> tuple[Pointer
     if offset is None:
         rec.refuse(f"{name} without an offset", "the offset in elements")
     place = scalar.integral(rec, f"the offset of {name}", offset)
+    if rec.place == "vecscope" and base.type.space != "ub":
+        rec.refuse(f"{name} on a {base.type.space!r} pointer in a vector function", "UB pointers, or access it before the vector function")
     if base.type.space == "stack" and rec.place != "simt":
         rec.refuse("a stack buffer is used outside of pto.simt", "loop and branch carries, or pto.declare_struct")
     if base.persistent:
@@ -169,13 +171,13 @@ def _store(
     rec.emit("store", (scalar.scalar_of(rec, f"the value of {name}", value, kind), base, place), (), attributes)
 
 
-@entry("load", aug="scalar", places=NOT_SIMD)
+@entry("load", aug="scalar")
 def load(rec: Recorder, ptr_or_ref: Any, offset: Any = None, *, contiguous: Any = None) -> Any:
     """``load(pointer, offset)``: one element, or ``contiguous`` elements as a short vector."""
     return _load(rec, "load", ptr_or_ref, offset, contiguous)
 
 
-@entry("store", aug="scalar", places=NOT_SIMD)
+@entry("store", aug="scalar")
 def store(rec: Recorder, value: Any, ptr_or_ref: Any, offset: Any = None, *, contiguous: Any = None) -> None:
     """``store(value, pointer, offset)``."""
     _store(rec, "store", value, ptr_or_ref, offset, contiguous)

@@ -72,17 +72,20 @@ def _gm_ub(rec: Recorder, source: Any, destination: Any, l2_cache_ctl: Any, len_
 
 
 def _pad_value(rec: Recorder, value: Any, dst: Pointer) -> SurfaceScalar:
+    element = dst.type.element
     if isinstance(value, SurfaceScalar):
         if value.dtype.bits not in (8, 16, 32) or value.dtype.family == "index":
             rec.refuse(f"the pad value is {describe(value)}", "an 8, 16 or 32 bit scalar")
+        if element.bits not in (8, value.dtype.bits):
+            rec.refuse(f"the pad value is {describe(value)} and the destination holds {element.name}", "a scalar of the same width")
         return value
     if not scalar.is_literal(value):
         rec.refuse(f"the pad value is {describe(value)}", "a typed constant: pto.const(0.0, dtype=...)")
-    if value != 0 and dst.type.element != F32:
-        rec.refuse(
-            f"the pad value {value!r} would become an f32", f"a typed constant: pto.const({value!r}, dtype=pto.{dst.type.element.name})"
-        )
-    return scalar.constant(rec, float(value), F32)
+    if value != 0 and element != F32:
+        rec.refuse(f"the pad value {value!r} would become an f32", f"a typed constant: pto.const({value!r}, dtype=pto.{element.name})")
+    if element.bits not in (8, 16, 32):
+        rec.refuse(f"padding of {element.name} elements", "elements of 8, 16 or 32 bits")
+    return scalar.constant(rec, float(value), F32) if element.bits == 32 else scalar.constant(rec, 0, PLAIN[f"i{element.bits}"])
 
 
 def _ub_gm(rec: Recorder, source: Any, destination: Any, len_burst: Any, nburst: Any, loops: Any, l2_cache: Any) -> None:

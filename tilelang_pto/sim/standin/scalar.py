@@ -77,8 +77,8 @@ def constant(rec: Recorder, value: Any, dtype: DType) -> SurfaceScalar:
     elif dtype.is_integral:
         if not isinstance(value, int):
             rec.refuse(f"{describe(value)} is not a constant of type {dtype.name}", "an int")
-        known = value
         number = _fit(rec, value, dtype)
+        known = number if dtype.signed else number & ((1 << dtype.bits) - 1)
         attributes = {"value": number}
         key = number
     else:
