@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "dtypes.h"
@@ -66,6 +67,7 @@ class Program {
   Program() = default;
   std::string source_file_;
   std::vector<std::unique_ptr<Function>> functions_;
+  std::unordered_set<std::string> op_names_;  // what the functions' debug information points at
 };
 
 // One launch argument, in the order of the function's parameters.

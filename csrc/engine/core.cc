@@ -1,0 +1,161 @@
+// The scalar unit of a core and the state of its vector functions.
+#include "core.h"
+
+#include <cstring>
+
+namespace pto::engine {
+
+void Context::Fail(const Inst* in, const std::string& message) const {
+  const size_t index = static_cast<size_t>(in - code->insts.data());
+  ErrorPlace place;
+  place.function = code->function->name;
+  place.file = *code->file;
+  place.core = core->block;
+  place.pipe = pipe;
+  if (index < code->debug.size()) {
+    const DebugInfo& d = code->debug[index];
+    if (d.op) place.op = *d.op;
+    place.line = d.line;
+  }
+  throw Error(message, place);
+}
+
+void Context::FailSteps(const Inst* in) const { Fail(in, "the step limit is reached: the kernel seems to be endless"); }
+
+void Context::FailGm(const Inst* in, uint64_t pointer, int64_t offset, int64_t n) const {
+  const uint32_t t = ObjectOf(pointer);
+  if (t - 1 >= n_tensors) Fail(in, "GM access through a pointer that does not come from a pointer argument");
+  std::string s = "GM access out of bounds: " + std::to_string(n) + " bytes at byte offset " + std::to_string(offset) +
+                  " of tensor argument " + std::to_string(t - 1);
+  if (tensors[t - 1].extent >= 0) s += ", which has " + std::to_string(tensors[t - 1].extent) + " bytes";
+  Fail(in, s);
+}
+
+void Context::FailUb(const Inst* in, int64_t offset, int64_t n) const {
+  Fail(in, "UB access out of bounds: " + std::to_string(n) + " bytes at address " + std::to_string(offset) + ", the UB has " +
+               std::to_string(ub_bytes) + " bytes");
+}
+
+void Context::FailAlignment(const Inst* in, int64_t offset, int64_t alignment) const {
+  Fail(in, "misaligned access: address " + std::to_string(offset) + " is not a multiple of " + std::to_string(alignment) +
+               " bytes");
+}
+
+void Context::FailStack(const Inst* in, int64_t element, int64_t count) const {
+  Fail(in, "buffer access out of bounds: element " + std::to_string(element) + " of " + std::to_string(count));
+}
+
+void Context::BindStack(const Inst* in, uint64_t pointer, int wanted, int bytes) const {
+  StackBuffer& b = buffers[ObjectOf(pointer)];
+  if (b.element_bytes != bytes) {
+    Fail(in, "a buffer of " + std::to_string(b.element_bytes) + "-byte elements is accessed with " + std::to_string(bytes) +
+                 "-byte elements");
+  }
+  if (b.threads != 0) {
+    Fail(in, "a buffer is used by " + std::to_string(b.threads) + " threads and by " + std::to_string(wanted));
+  }
+  b.base = core->BufferStorage(b, wanted);
+  b.threads = wanted;
+}
+
+Core::Core(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy)
+    : function_(function), options_(options), policy_(policy) {
+  buffer_storage_.resize(function.buffers.size());
+}
+
+uint8_t* Core::BufferStorage(const StackBuffer& b, int threads) {
+  auto& storage = buffer_storage_[static_cast<size_t>(&b - buffers_.data())];
+  if (!storage) storage = std::make_unique<AlignedBytes>();
+  const size_t bytes = static_cast<size_t>(b.count) * b.element_bytes * threads;
+  uint8_t* base = storage->Ensure(bytes);
+  std::memset(base, options_.poison_byte, bytes);
+  return base;
+}
+
+void Core::Reset(int64_t block_index, int64_t grid_size, const std::vector<Tensor>& tensors,
+                 const std::vector<uint64_t>& arguments, Workspace* workspace) {
+  block = block_index;
+  grid = grid_size;
+  workspace_ = workspace;
+  dma_commands = dma_bytes = vector_functions = 0;
+  for (CommandQueue& q : queues_) q.Clear();
+  std::memset(flags_, 0, sizeof(flags_));
+  frame_ = function_.code.image;
+  for (size_t i = 0; i < arguments.size(); ++i) frame_[function_.parameter_slots[i] / 8] = arguments[i];
+  buffers_ = function_.buffers;
+
+  Context& s = scalar_;
+  s = Context();
+  s.s = reinterpret_cast<uint8_t*>(frame_.data());
+  s.ub = workspace->ub.Ensure(static_cast<size_t>(options_.ub_bytes));
+  s.ub_bytes = options_.ub_bytes;
+  std::memset(s.ub, options_.poison_byte, static_cast<size_t>(options_.ub_bytes));
+  s.tensors = tensors.data();
+  s.n_tensors = static_cast<uint32_t>(tensors.size());
+  s.buffers = buffers_.data();
+  s.budget = options_.max_steps_per_core;
+  s.code = &function_.code;
+  s.core = this;
+  vector_ = s;
+  vector_.pipe = "V";
+  resume_ = function_.code.insts.data();
+}
+
+Core::State Core::Run() {
+  while (resume_) {
+    const Inst* in = resume_;
+    resume_ = nullptr;
+    do {
+      ++scalar_.counts[in->counter];
+      in = in->fn(scalar_, in);
+    } while (in);
+    const bool progress = policy_.Drain(*this);
+    // The parked instruction runs again and may find its condition fulfilled already, by the drain inside AfterIssue.
+    if (resume_ && !progress) return State::kParked;
+  }
+  CheckEnd();
+  return State::kFinished;
+}
+
+void Core::RunVectorFunction(const Code& code, const uint64_t* captured) {
+  Context& v = vector_;
+  ++vector_functions;
+  v.code = &code;
+  v.s = workspace_->scalar.Ensure(code.image.size() * 8 + 8);
+  std::memcpy(v.s, code.image.data(), code.image.size() * 8);
+  for (size_t i = 0; i < code.captures.size(); ++i) v.S<uint64_t>(code.captures[i].to) = captured[i];
+  v.v = workspace_->vector.Ensure(code.vector_bytes);
+  v.m = workspace_->mask.Ensure(code.mask_bytes);
+  v.budget = scalar_.budget;
+  const Inst* in = code.insts.data();
+  if (code.simt) {
+    v.threads = code.threads;
+    v.mask = MaskState();
+    v.mask.hi = v.mask.count = code.threads;
+    v.addresses = reinterpret_cast<int64_t*>(workspace_->addresses.Ensure(2048 * sizeof(int64_t)));
+    for (const LaneBuffer& b : code.lane_buffers) buffers_[b.number].base = v.v + b.slot;
+    do {
+      v.thread_instructions += in->counter ? v.mask.count : 0;
+      in = in->fn(v, in);
+    } while (in);
+  } else {
+    do {
+      ++v.counts[in->counter];
+      in = in->fn(v, in);
+    } while (in);
+  }
+  scalar_.budget = v.budget;
+}
+
+void Core::AddStats(LaunchStats* stats) const {
+  ++stats->cores;
+  stats->scalar_instructions += scalar_.counts[kCountScalar];
+  stats->vf_scalar_instructions += vector_.counts[kCountScalar];
+  stats->vector_instructions += vector_.counts[kCountVector];
+  stats->simt_thread_instructions += vector_.thread_instructions;
+  stats->vector_functions += vector_functions;
+  stats->dma_commands += dma_commands;
+  stats->dma_bytes += dma_bytes;
+}
+
+}  // namespace pto::engine

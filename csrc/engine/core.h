@@ -1,0 +1,146 @@
+// One core: a scalar unit that issues commands into one queue per pipe, and the pipes that execute them.
+//
+// A core is resumable. Run() goes on until the kernel has finished or the scalar unit waits for something only another
+// core (or nothing) can bring; it may be called again, by any host thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "code.h"
+
+namespace pto::engine {
+
+enum Pipe : uint8_t { kPipeS, kPipeV, kPipeM, kPipeMte1, kPipeMte2, kPipeMte3, kPipeFix, kPipes, kPipeAll = kPipes };
+constexpr const char* kPipeNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
+constexpr int kEventIds = 8;
+
+// Executes a command of a pipe; false when it has to stay at the head of its queue.
+struct Command;
+using CommandFn = bool (*)(Core&, const Command&);
+
+struct Command {
+  CommandFn fn = nullptr;
+  const Inst* inst = nullptr;        // the instruction of the scalar unit that issued it
+  const uint64_t* values = nullptr;  // operand values captured at issue
+  uint32_t first = 0, count = 0;     // the same as a range of the queue's storage
+};
+
+// FIFO with the operand values of its commands. Empties in one step once its last command is done.
+class CommandQueue {
+ public:
+  uint64_t* Push(CommandFn fn, const Inst* inst, uint32_t n_values) {
+    Command c;
+    c.fn = fn;
+    c.inst = inst;
+    c.first = static_cast<uint32_t>(values_.size());
+    c.count = n_values;
+    commands_.push_back(c);
+    values_.resize(values_.size() + n_values);
+    return values_.data() + c.first;
+  }
+  bool Empty() const { return head_ == commands_.size(); }
+  Command Head() const {
+    Command c = commands_[head_];
+    c.values = values_.data() + c.first;
+    return c;
+  }
+  void Pop() {
+    if (++head_ == commands_.size()) Clear();
+  }
+  void Clear() {
+    head_ = 0;
+    commands_.clear();
+    values_.clear();
+  }
+  size_t Size() const { return commands_.size() - head_; }
+
+ private:
+  std::vector<Command> commands_;
+  std::vector<uint64_t> values_;
+  size_t head_ = 0;
+};
+
+// Decides when the queues are worked off.
+class DrainPolicy {
+ public:
+  virtual ~DrainPolicy() = default;
+  virtual void AfterIssue(Core& core, Pipe pipe) = 0;
+  // Works on all queues; false when nothing could be done.
+  virtual bool Drain(Core& core) = 0;
+};
+
+// Every pipe goes as far as it can after each issue: effects happen in program order as far as flags permit.
+class InOrderPolicy final : public DrainPolicy {
+ public:
+  void AfterIssue(Core& core, Pipe pipe) override;
+  bool Drain(Core& core) override;
+};
+
+// Scratch of one host thread, lent to the core it runs.
+struct Workspace {
+  AlignedBytes ub;
+  AlignedBytes vector;     // vector registers or lane arrays of the running vector function
+  AlignedBytes mask;
+  AlignedBytes scalar;     // its scalar frame
+  AlignedBytes addresses;
+};
+
+class Core {
+ public:
+  enum class State { kReady, kParked, kFinished };
+
+  Core(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy);
+
+  // Makes the core block `block` of `grid`, at the start of the kernel. Reuses all storage.
+  void Reset(int64_t block, int64_t grid, const std::vector<Tensor>& tensors, const std::vector<uint64_t>& arguments,
+             Workspace* workspace);
+  State Run();
+  [[noreturn]] void FailDeadlock() const;
+  void AddStats(LaunchStats* stats) const;
+
+  // For the handlers.
+  CommandQueue& queue(Pipe p) { return queues_[p]; }
+  bool QueuesEmpty() const;
+  bool RunPipe(Pipe p);  // true when a command was done
+  void Issued(Pipe p) { policy_.AfterIssue(*this, p); }
+  void Park(const Inst* in) { resume_ = in; }
+  bool TestAndClear(Pipe src, Pipe dst, int id) {
+    const uint8_t bit = static_cast<uint8_t>(1u << id);
+    if (!(flags_[src][dst] & bit)) return false;
+    flags_[src][dst] &= static_cast<uint8_t>(~bit);
+    return true;
+  }
+  void SetFlag(const Inst* in, Pipe src, Pipe dst, int id);
+  void RunVectorFunction(const Code& code, const uint64_t* captured);
+  [[noreturn]] void Fail(const Inst* in, const std::string& message, const char* pipe) const;
+
+  const CompiledFunction& function() const { return function_; }
+  Context& scalar() { return scalar_; }
+  uint8_t* BufferStorage(const StackBuffer& b, int threads);
+
+  int64_t block = 0, grid = 0;
+  int64_t dma_commands = 0, dma_bytes = 0, vector_functions = 0;
+
+ private:
+  void CheckEnd() const;
+  std::string Blocked() const;
+
+  const CompiledFunction& function_;
+  const LaunchOptions& options_;
+  DrainPolicy& policy_;
+  Context scalar_, vector_;
+  std::vector<uint64_t> frame_;
+  std::vector<StackBuffer> buffers_;
+  std::vector<std::unique_ptr<AlignedBytes>> buffer_storage_;
+  CommandQueue queues_[kPipes];
+  uint8_t flags_[kPipes][kPipes] = {};
+  const Inst* resume_ = nullptr;
+  Workspace* workspace_ = nullptr;
+};
+
+// Handler of vecscope and simt in the scalar unit. a: index of the child code.
+const Inst* IssueVectorFunction(Context& c, const Inst* in);
+
+}  // namespace pto::engine

@@ -1,0 +1,209 @@
+// DMA commands between GM and UB. Operand values are captured at issue; the command runs on its pipe.
+#include <cstring>
+
+#include "builder.h"
+#include "core.h"
+
+namespace pto::engine {
+namespace {
+
+constexpr int64_t kBlock = 32;
+constexpr int kMaxLoops = 16;
+
+// Values of a captured command, in operand order.
+struct Loop {
+  int64_t count, src, dst;
+};
+
+struct Transfer {
+  uint64_t src, dst;
+  int64_t len;
+  Loop rows;
+  Loop outer[kMaxLoops];
+  int n_outer;
+  const uint64_t* rest;
+};
+
+Transfer Unpack(const Command& c) {
+  const uint64_t* v = c.values;
+  auto i64 = [&](int i) { return static_cast<int64_t>(v[i]); };
+  Transfer t;
+  t.src = v[0], t.dst = v[1], t.len = i64(2);
+  t.rows = {i64(3), i64(4), i64(5)};
+  t.n_outer = static_cast<int>(c.inst->b);
+  for (int i = 0; i < t.n_outer; ++i) t.outer[i] = {i64(6 + 3 * i), i64(7 + 3 * i), i64(8 + 3 * i)};
+  t.rest = v + 6 + 3 * t.n_outer;
+  return t;
+}
+
+// f(source offset, destination offset) for each row, inner loop first.
+template <class F>
+void ForRows(const Transfer& t, F f) {
+  int64_t index[kMaxLoops] = {};
+  int64_t src = 0, dst = 0;
+  for (int i = 0; i < t.n_outer; ++i) {
+    if (t.outer[i].count == 0) return;
+  }
+  for (;;) {
+    for (int64_t r = 0; r < t.rows.count; ++r) f(src + r * t.rows.src, dst + r * t.rows.dst);
+    int level = 0;
+    for (; level < t.n_outer; ++level) {
+      src += t.outer[level].src, dst += t.outer[level].dst;
+      if (++index[level] < t.outer[level].count) break;
+      src -= index[level] * t.outer[level].src, dst -= index[level] * t.outer[level].dst;
+      index[level] = 0;
+    }
+    if (level == t.n_outer) return;
+  }
+}
+
+// A command inside a core, with its failures attributed to the pipe.
+struct Unit {
+  Context context;
+  const Inst* in;
+  Unit(Core& core, const Command& c, const char* pipe) : context(core.scalar()), in(c.inst) { context.pipe = pipe; }
+  [[noreturn]] void Fail(const std::string& s) const { context.Fail(in, s); }
+};
+
+void CheckCounts(const Unit& u, const Transfer& t) {
+  if (t.len < 0) u.Fail("the burst length is " + std::to_string(t.len));
+  if (t.rows.count < 0) u.Fail("the burst count is " + std::to_string(t.rows.count));
+  for (int i = 0; i < t.n_outer; ++i) {
+    if (t.outer[i].count < 0) u.Fail("a loop count is " + std::to_string(t.outer[i].count));
+  }
+}
+
+void Fill(uint8_t* p, int64_t bytes, uint64_t value, int element) {
+  for (int64_t i = 0; i < bytes; ++i) p[i] = static_cast<uint8_t>(value >> (8 * (i % element)));
+}
+
+bool RunGmUb(Core& core, const Command& c) {
+  Unit u(core, c, "MTE2");
+  const Context& m = u.context;
+  Transfer t = Unpack(c);
+  CheckCounts(u, t);
+  ++core.dma_commands;
+  if (t.len == 0 || t.rows.count == 0) return true;
+  const int pads = static_cast<int>(c.inst->c);
+  const int element = static_cast<int>(c.inst->e), value_bytes = static_cast<int>(c.inst->flag);
+  const int64_t left = pads == 3 ? static_cast<int64_t>(t.rest[1]) * element : 0;
+  const int64_t right = pads == 3 ? static_cast<int64_t>(t.rest[2]) * element : 0;
+  if (left < 0 || left > kBlock || right < 0 || right > kBlock) u.Fail("a padding is not between 0 and 32 bytes");
+  const int64_t written = left + t.len + right;
+  // Without pad operands the rest of the last block of a row is unspecified.
+  const uint8_t poison = 0xFF;
+  const int64_t total = (written + kBlock - 1) / kBlock * kBlock;
+  ForRows(t, [&](int64_t src, int64_t dst) {
+    uint8_t* to = m.Ub(u.in, t.dst, dst, total, kBlock);
+    const uint8_t* from = m.Gm(u.in, t.src, src, t.len);
+    std::memcpy(to + left, from, static_cast<size_t>(t.len));
+    core.dma_bytes += t.len;
+    if (total == t.len) return;
+    if (pads) {
+      Fill(to, left, t.rest[0], value_bytes);
+      Fill(to + left + t.len, total - left - t.len, t.rest[0], value_bytes);
+    } else {
+      std::memset(to + t.len, poison, static_cast<size_t>(total - t.len));
+    }
+  });
+  return true;
+}
+
+bool RunUbGm(Core& core, const Command& c) {
+  Unit u(core, c, "MTE3");
+  const Context& m = u.context;
+  Transfer t = Unpack(c);
+  CheckCounts(u, t);
+  ++core.dma_commands;
+  if (t.len == 0 || t.rows.count == 0) return true;
+  ForRows(t, [&](int64_t src, int64_t dst) {
+    const uint8_t* from = m.Ub(u.in, t.src, src, t.len, kBlock);
+    uint8_t* to = m.Gm(u.in, t.dst, dst, t.len);
+    std::memcpy(to, from, static_cast<size_t>(t.len));
+    core.dma_bytes += t.len;
+  });
+  return true;
+}
+
+// Lengths and gaps in blocks of 32 bytes; a gap runs from the end of a burst to the start of the next one.
+bool RunUbUb(Core& core, const Command& c) {
+  Unit u(core, c, "V");
+  const Context& m = u.context;
+  Transfer t = Unpack(c);
+  CheckCounts(u, t);
+  ++core.dma_commands;
+  const int64_t len = t.len * kBlock;
+  if (len == 0) return true;
+  for (int64_t r = 0; r < t.rows.count; ++r) {
+    const uint8_t* from = m.Ub(u.in, t.src, r * (len + t.rows.src * kBlock), len, kBlock);
+    uint8_t* to = m.Ub(u.in, t.dst, r * (len + t.rows.dst * kBlock), len, kBlock);
+    std::memmove(to, from, static_cast<size_t>(len));
+    core.dma_bytes += len;
+  }
+  return true;
+}
+
+// imm: first slot in the extra list, d: number of values
+template <CommandFn kRun, Pipe kPipe>
+const Inst* Issue(Context& c, const Inst* in) {
+  const uint32_t* slots = c.code->extra.data() + in->imm;
+  uint64_t* values = c.core->queue(kPipe).Push(kRun, in, in->d);
+  for (uint32_t i = 0; i < in->d; ++i) values[i] = c.S<uint64_t>(slots[i]);
+  c.core->Issued(kPipe);
+  return in + 1;
+}
+
+void Compile(Builder& b, const Op& op, Handler issue, Space from, Space to, bool with_loops, bool with_pad) {
+  const int64_t loops = with_loops ? b.IntegerAttribute(op, "loops", 0) : 0;
+  const int64_t pad = with_pad ? b.IntegerAttribute(op, "pad", 0) : 0;
+  b.Expect(loops >= 0 && loops <= kMaxLoops, std::to_string(loops) + " outer loops");
+  b.Expect(pad == 0 || pad == 1 || pad == 3, "pad has " + std::to_string(pad) + " operands");
+  b.ExpectCounts(op, static_cast<size_t>(6 + 3 * loops + pad), 0);
+  b.ExpectPointer(op.operands[0]);
+  b.ExpectPointer(op.operands[1]);
+  const ValueType &src = b.Type(op.operands[0]), &dst = b.Type(op.operands[1]);
+  b.Expect(src.space == from && dst.space == to, std::string("copies from ") + Name(from) + " to " + Name(to) + ", found " +
+                                                     Name(src.space) + " and " + Name(dst.space));
+  b.Expect(ByteSize(src.dtype) == ByteSize(dst.dtype), "source and destination elements differ in width");
+  std::vector<uint32_t> slots = {b.Scalar(op.operands[0]), b.Scalar(op.operands[1])};
+  int value_bytes = 1;
+  for (size_t i = 2; i < op.operands.size(); ++i) {
+    const bool value = pad && i == static_cast<size_t>(6 + 3 * loops);
+    if (value) {
+      b.ExpectScalar(op.operands[i]);
+      value_bytes = ByteSize(b.Type(op.operands[i]).dtype);
+      b.Expect(value_bytes <= 4, "a pad value has 8, 16 or 32 bits");
+      b.Expect(value_bytes == ByteSize(dst.dtype) || ByteSize(dst.dtype) == 1,
+               "the pad value is as wide as an element of the destination");
+    }
+    slots.push_back(value ? b.Scalar(op.operands[i]) : b.Int64(op.operands[i]));
+  }
+  const int64_t first = static_cast<int64_t>(b.code().extra.size());
+  b.code().extra.insert(b.code().extra.end(), slots.begin(), slots.end());
+  Inst& in = b.Emit(issue);
+  in.imm = first, in.d = static_cast<uint32_t>(slots.size()), in.b = static_cast<uint32_t>(loops);
+  in.c = static_cast<uint32_t>(pad), in.e = static_cast<uint32_t>(ByteSize(dst.dtype)), in.flag = static_cast<uint8_t>(value_bytes);
+}
+
+void CompileGmUb(Builder& b, const Op& op) {
+  Compile(b, op, &Issue<&RunGmUb, kPipeMte2>, Space::kGm, Space::kUb, true, true);
+}
+void CompileUbGm(Builder& b, const Op& op) {
+  Compile(b, op, &Issue<&RunUbGm, kPipeMte3>, Space::kUb, Space::kGm, true, false);
+}
+void CompileUbUb(Builder& b, const Op& op) {
+  Compile(b, op, &Issue<&RunUbUb, kPipeV>, Space::kUb, Space::kUb, false, false);
+}
+
+}  // namespace
+
+const OpTable& MteOps() {
+  static const OpTable table = {
+      {"mte_gm_ub", kOnScalar, &CompileGmUb},
+      {"mte_ub_gm", kOnScalar, &CompileUbGm},
+      {"mte_ub_ub", kOnScalar, &CompileUbUb},
+  };
+  return table;
+}
+
+}  // namespace pto::engine

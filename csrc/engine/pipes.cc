@@ -1,0 +1,266 @@
+// Queues, flags and barriers of a core: issue, drain, deadlock and leak reports.
+#include <cstring>
+
+#include "builder.h"
+#include "core.h"
+
+namespace pto::engine {
+
+// --- draining ---
+
+bool Core::RunPipe(Pipe p) {
+  CommandQueue& q = queues_[p];
+  bool progress = false;
+  while (!q.Empty()) {
+    const Command c = q.Head();
+    if (!c.fn(*this, c)) break;
+    q.Pop();
+    progress = true;
+  }
+  return progress;
+}
+
+void InOrderPolicy::AfterIssue(Core& core, Pipe pipe) {
+  // A flag that was set may let another pipe go on.
+  if (core.RunPipe(pipe) && !core.QueuesEmpty()) Drain(core);
+}
+
+bool InOrderPolicy::Drain(Core& core) {
+  bool any = false, progress = true;
+  while (progress) {
+    progress = false;
+    for (int p = 0; p < kPipes; ++p) progress |= core.RunPipe(static_cast<Pipe>(p));
+    any |= progress;
+  }
+  return any;
+}
+
+bool Core::QueuesEmpty() const {
+  for (const CommandQueue& q : queues_) {
+    if (!q.Empty()) return false;
+  }
+  return true;
+}
+
+// --- reports ---
+
+void Core::Fail(const Inst* in, const std::string& message, const char* pipe) const {
+  Context c = scalar_;
+  c.pipe = pipe;
+  c.Fail(in, message);
+}
+
+namespace {
+
+std::string FlagName(int src, int dst, int id) {
+  return std::string(kPipeNames[src]) + "->" + kPipeNames[dst] + " " + std::to_string(id);
+}
+
+bool RunWait(Core& core, const Command& c);
+const Inst* WaitScalar(Context& c, const Inst* in);
+
+}  // namespace
+
+std::string Core::Blocked() const {
+  std::string s;
+  auto line = [&](const Inst* in) {
+    return " (line " + std::to_string(function_.code.debug[static_cast<size_t>(in - function_.code.insts.data())].line) + ")";
+  };
+  auto add = [&](const std::string& text) { s += (s.empty() ? "" : "; ") + text; };
+  if (resume_) {
+    if (resume_->fn == &WaitScalar) {
+      Context c = scalar_;
+      add("S waits for flag " + FlagName(resume_->b, kPipeS, static_cast<int>(c.S<int64_t>(resume_->a))) + line(resume_));
+    } else {
+      add("S waits in pipe_barrier ALL" + line(resume_));
+    }
+  }
+  for (int p = 0; p < kPipes; ++p) {
+    if (queues_[p].Empty()) continue;
+    const Command c = queues_[p].Head();
+    const std::string behind = queues_[p].Size() > 1 ? ", " + std::to_string(queues_[p].Size() - 1) + " commands behind it" : "";
+    if (c.fn == &RunWait) {
+      add(std::string(kPipeNames[p]) + " waits for flag " + FlagName(c.inst->b, c.inst->c, static_cast<int>(c.values[0])) +
+          line(c.inst) + behind);
+    } else {
+      add(std::string(kPipeNames[p]) + " is blocked" + line(c.inst) + behind);
+    }
+  }
+  return s;
+}
+
+void Core::FailDeadlock() const {
+  const Inst* in = resume_;
+  const char* pipe = "S";
+  for (int p = 0; !in && p < kPipes; ++p) {
+    if (!queues_[p].Empty()) in = queues_[p].Head().inst, pipe = kPipeNames[p];
+  }
+  Fail(in, "deadlock: " + Blocked(), pipe);
+}
+
+void Core::CheckEnd() const {
+  if (!QueuesEmpty()) FailDeadlock();
+  for (int src = 0; src < kPipes; ++src) {
+    for (int dst = 0; dst < kPipes; ++dst) {
+      if (!flags_[src][dst]) continue;
+      std::string s;
+      for (int id = 0; id < kEventIds; ++id) {
+        if (flags_[src][dst] >> id & 1) s += (s.empty() ? "" : ", ") + FlagName(src, dst, id);
+      }
+      ErrorPlace place;
+      place.function = function_.name;
+      place.file = *function_.code.file;
+      place.line = function_.line;
+      place.core = block;
+      throw Error("flag left set at the end of the kernel (it leaks into the next one): " + s, place);
+    }
+  }
+}
+
+void Core::SetFlag(const Inst* in, Pipe src, Pipe dst, int id) {
+  const uint8_t bit = static_cast<uint8_t>(1u << id);
+  if (flags_[src][dst] & bit) {
+    Fail(in, "flag " + FlagName(src, dst, id) + " is set again before any wait for it", kPipeNames[src]);
+  }
+  flags_[src][dst] |= bit;
+}
+
+// --- instructions ---
+
+namespace {
+
+int EventId(Context& c, const Inst* in) {
+  const int64_t id = c.S<int64_t>(in->a);
+  if (id < 0 || id >= kEventIds) c.Fail(in, "event id " + std::to_string(id) + " is not in 0..7");
+  return static_cast<int>(id);
+}
+
+bool RunSet(Core& core, const Command& c) {
+  core.SetFlag(c.inst, static_cast<Pipe>(c.inst->b), static_cast<Pipe>(c.inst->c), static_cast<int>(c.values[0]));
+  return true;
+}
+
+bool RunWait(Core& core, const Command& c) {
+  return core.TestAndClear(static_cast<Pipe>(c.inst->b), static_cast<Pipe>(c.inst->c), static_cast<int>(c.values[0]));
+}
+
+bool RunBarrier(Core&, const Command&) { return true; }
+
+// a: event id slot, b: source pipe, c: destination pipe
+const Inst* SetQueued(Context& c, const Inst* in) {
+  const int id = EventId(c, in);
+  const Pipe src = static_cast<Pipe>(in->b);
+  *c.core->queue(src).Push(&RunSet, in, 1) = static_cast<uint64_t>(id);
+  c.core->Issued(src);
+  return in + 1;
+}
+
+const Inst* SetScalar(Context& c, const Inst* in) {
+  c.core->SetFlag(in, kPipeS, static_cast<Pipe>(in->c), EventId(c, in));
+  c.core->Issued(static_cast<Pipe>(in->c));
+  return in + 1;
+}
+
+const Inst* WaitQueued(Context& c, const Inst* in) {
+  const int id = EventId(c, in);
+  const Pipe dst = static_cast<Pipe>(in->c);
+  *c.core->queue(dst).Push(&RunWait, in, 1) = static_cast<uint64_t>(id);
+  c.core->Issued(dst);
+  return in + 1;
+}
+
+const Inst* WaitScalar(Context& c, const Inst* in) {
+  if (c.core->TestAndClear(static_cast<Pipe>(in->b), kPipeS, EventId(c, in))) return in + 1;
+  c.core->Park(in);
+  return nullptr;
+}
+
+// b: pipe
+const Inst* Barrier(Context& c, const Inst* in) {
+  const Pipe p = static_cast<Pipe>(in->b);
+  c.core->queue(p).Push(&RunBarrier, in, 0);
+  c.core->Issued(p);
+  return in + 1;
+}
+
+const Inst* BarrierAll(Context& c, const Inst* in) {
+  if (c.core->QueuesEmpty()) return in + 1;
+  c.core->Park(in);
+  return nullptr;
+}
+
+const Inst* Nothing(Context&, const Inst* in) { return in + 1; }
+
+Pipe ParsePipe(Builder& b, std::string name, bool all_allowed) {
+  if (name.rfind("PIPE_", 0) == 0) name = name.substr(5);
+  for (int p = 0; p < kPipes; ++p) {
+    if (name == kPipeNames[p]) {
+      const std::string& kind = b.scope().tree->kernel_kind;
+      const bool cube_only = p == kPipeM || p == kPipeMte1 || p == kPipeFix;
+      if (kind == "vector" && cube_only) b.Fail("a vector core has no pipe " + name);
+      if (kind == "cube" && p == kPipeV) b.Fail("a cube core has no pipe V");
+      return static_cast<Pipe>(p);
+    }
+  }
+  if (all_allowed && name == "ALL") return kPipeAll;
+  b.Fail("unknown pipe " + name);
+}
+
+void CompileFlag(Builder& b, const Op& op, bool set) {
+  b.ExpectCounts(op, 1, 0);
+  const Pipe src = ParsePipe(b, b.TextAttribute(op, "src", ""), false);
+  const Pipe dst = ParsePipe(b, b.TextAttribute(op, "dst", ""), false);
+  b.Expect(src != dst, "source and destination pipe are the same");
+  const uint32_t id = b.Int64(op.operands[0]);
+  Inst& in = b.Emit(set ? (src == kPipeS ? &SetScalar : &SetQueued) : (dst == kPipeS ? &WaitScalar : &WaitQueued));
+  in.a = id, in.b = src, in.c = dst;
+}
+
+void CompileSet(Builder& b, const Op& op) { CompileFlag(b, op, true); }
+void CompileWait(Builder& b, const Op& op) { CompileFlag(b, op, false); }
+
+void CompileBarrier(Builder& b, const Op& op) {
+  b.ExpectCounts(op, 0, 0);
+  const Pipe p = ParsePipe(b, b.TextAttribute(op, "pipe", ""), true);
+  b.Expect(p != kPipeS, "pipe_barrier of pipe S does not exist");
+  b.Emit(p == kPipeAll ? &BarrierAll : &Barrier).b = p;
+}
+
+// Inside a vector function everything happens in program order here, so memory is ordered already.
+void CompileMemBar(Builder& b, const Op& op) {
+  static const char* const kKinds[] = {"VV_ALL", "VST_VLD", "VLD_VST", "VST_VST", "VS_ALL", "VST_LD", "VLD_ST", "VST_ST",
+                                       "SV_ALL", "ST_VLD",  "LD_VST",  "ST_VST",  "SS_ALL", "ST_LD",  "LD_ST",  "ST_ST"};
+  b.ExpectCounts(op, 0, 0);
+  const std::string kind = b.TextAttribute(op, "kind", "");
+  bool known = false;
+  for (const char* k : kKinds) known |= kind == k;
+  b.Expect(known, "unknown kind " + kind);
+  b.Emit(&Nothing);
+}
+
+bool RunVector(Core& core, const Command& c) {
+  core.RunVectorFunction(*core.function().code.children[c.inst->a], c.values);
+  return true;
+}
+
+}  // namespace
+
+const Inst* IssueVectorFunction(Context& c, const Inst* in) {
+  const Code& child = *c.code->children[in->a];
+  uint64_t* values = c.core->queue(kPipeV).Push(&RunVector, in, static_cast<uint32_t>(child.captures.size()));
+  for (size_t i = 0; i < child.captures.size(); ++i) values[i] = c.S<uint64_t>(child.captures[i].from);
+  c.core->Issued(kPipeV);
+  return in + 1;
+}
+
+const OpTable& SyncOps() {
+  static const OpTable table = {
+      {"set_flag", kOnScalar, &CompileSet},
+      {"wait_flag", kOnScalar, &CompileWait},
+      {"pipe_barrier", kOnScalar, &CompileBarrier},
+      {"mem_bar", kOnVector, &CompileMemBar},
+  };
+  return table;
+}
+
+}  // namespace pto::engine

@@ -1,0 +1,29 @@
+// Attribute words that scalar, SIMT and SIMD operations share.
+#pragma once
+
+#include "arith.h"
+#include "builder.h"
+#include "convert.h"
+
+namespace pto::engine {
+
+struct CastWords {
+  Rounding rounding = Rounding::kR;
+  bool saturate = false;
+};
+CastWords ParseCastWords(Builder& b, const Op& op, DType from, DType to);
+void ExpectCastPtr(Builder& b, const ValueType& from, const ValueType& to);
+
+// f(Eq()) ... by the name of a comparison.
+template <class F>
+Handler ForPredicate(Builder& b, const std::string& name, F f) {
+  if (name == "eq") return f(Eq());
+  if (name == "ne") return f(Ne());
+  if (name == "lt") return f(Lt());
+  if (name == "le") return f(Le());
+  if (name == "gt") return f(Gt());
+  if (name == "ge") return f(Ge());
+  b.Fail("unknown comparison " + name);
+}
+
+}  // namespace pto::engine

@@ -1,0 +1,128 @@
+"""The native library: loading it, and calling the execution engine."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tilelang_pto.errors import ConfigurationError, SimulationError
+
+__all__ = ["library_path", "load", "sim_launch", "sim_ops"]
+
+_LOCK = threading.Lock()
+_LIBRARY: ctypes.CDLL | None = None
+
+
+def library_path() -> Path:
+    """Where the library belongs: beside this file."""
+    return Path(__file__).resolve().parent / "libtilelang_pto.so"
+
+
+def load() -> ctypes.CDLL:
+    """Load the library once; its functions register themselves with TVM-FFI.
+
+    Raises:
+        ConfigurationError: it is missing or does not fit the installed apache-tvm-ffi.
+    """
+    global _LIBRARY
+    with _LOCK:
+        if _LIBRARY is None:
+            import tvm_ffi  # noqa: F401  the library needs libtvm_ffi in the process
+
+            path = library_path()
+            if not path.exists():
+                raise ConfigurationError(
+                    "the native library is missing", where=(str(path),), advice="build it: pip install -e . --no-build-isolation"
+                )
+            try:
+                _LIBRARY = ctypes.CDLL(str(path))
+            except OSError as error:
+                raise ConfigurationError(
+                    f"the native library cannot be loaded: {error}",
+                    where=(str(path),),
+                    advice="build it again against the installed apache-tvm-ffi",
+                ) from error
+        return _LIBRARY
+
+
+def _function(name: str) -> Any:
+    load()
+    import tvm_ffi
+
+    return tvm_ffi.get_global_func(name)
+
+
+def _tensor(value: Any) -> Any:
+    """An argument as TVM-FFI takes it: arrays become tensors that share their memory."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    import numpy as np
+    import tvm_ffi
+
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "biuf" or value.dtype.itemsize > 8 or not value.flags.writeable:
+            if not value.flags.writeable:
+                raise SimulationError("an array argument is read-only", advice="pass a copy")
+            if not value.flags.c_contiguous:
+                raise SimulationError("an array argument is not contiguous", advice="pass a contiguous copy")
+            value = value.view(np.uint8)  # types DLPack does not know, such as those of ml_dtypes
+        return tvm_ffi.from_dlpack(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if hasattr(value, "__dlpack__"):
+        return tvm_ffi.from_dlpack(value)
+    return value
+
+
+def sim_launch(
+    program: bytes,
+    function: str,
+    args: Sequence[Any],
+    *,
+    grid: int = 1,
+    host_threads: int = 0,
+    max_steps: int = 0,
+) -> dict[str, int]:
+    """Run blocks ``0..grid-1`` of one function of a program.
+
+    Args:
+        program: the program form's bytes.
+        function: name of the function.
+        args: one per parameter: NumPy or torch CPU arrays (written in place) for pointers, numbers for scalars.
+        grid: number of blocks.
+        host_threads: host threads to use; 0 means all.
+        max_steps: instructions after which a block counts as endless; 0 means the default.
+
+    Returns:
+        Counts of what was executed.
+
+    Raises:
+        SimulationError: the program is not valid, or was stopped.
+    """
+    launch = _function("tilelang_pto.sim_launch")
+    answer = json.loads(str(launch(program, function, [_tensor(a) for a in args], grid, host_threads, max_steps)))
+    if "error" in answer:
+        raise _error(answer["error"])
+    return dict(answer)
+
+
+def _error(error: dict[str, Any]) -> SimulationError:
+    where = []
+    if error["function"]:
+        where.append(f"kernel {error['function']}")
+    if error["file"] or error["line"] >= 0:
+        where.append(f"{error['file']}:{error['line']}" if error["line"] >= 0 else error["file"])
+    if error["op"]:
+        where.append(error["op"])
+    if error["core"] >= 0:
+        where.append(f"block {error['core']}" + (f", pipe {error['pipe']}" if error["pipe"] else ""))
+    return SimulationError(error["message"], where=tuple(where))
+
+
+def sim_ops() -> list[str]:
+    """Names of the operations that the engine executes, sorted."""
+    return [str(name) for name in _function("tilelang_pto.sim_ops")()]
