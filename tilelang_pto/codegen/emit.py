@@ -9,6 +9,7 @@ store behind it, a long expression, a name the user gave) and which are printed 
 from __future__ import annotations
 
 import ast
+import bisect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -76,7 +77,7 @@ class Statement:
 
     build: Callable[[Expressions], ast.stmt]
     operands: tuple[Value, ...]
-    epoch: int
+    order: int
 
 
 @dataclass(eq=False, slots=True)
@@ -85,7 +86,7 @@ class Nest:
 
     build: Callable[[Expressions, list[list[ast.stmt]]], list[ast.stmt]]
     operands: tuple[Value, ...]
-    epoch: int
+    order: int
     blocks: list[Block] = field(default_factory=list)
 
 
@@ -109,14 +110,23 @@ class Block:
         return other is self
 
 
+EVERYTHING = object()
+"""As memory of a statement: it may change all memory (transfers, flags, barriers)."""
+
+
 class Builder:
-    """Appends to the current block of one kernel."""
+    """Appends to the current block of one kernel.
+
+    Loads name the memory they read and stores the memory they write (any object: a kernel argument's storage, UB as a whole, a private
+    array), so that a load is only repeated, and only kept apart from its use, where a store to the same memory comes between.
+    """
 
     def __init__(self) -> None:
         self.names = NameSupply()
         self.root = Block("function", None)
         self.block = self.root
-        self.epoch = 0
+        self.order = 0
+        self._stores: dict[object, list[int]] = {EVERYTHING: []}
 
     # -- values ----------------------------------------------------------------------------------------------------------
 
@@ -152,7 +162,7 @@ class Builder:
         pinned: bool = False,
         static: bool = False,
         inline: bool = False,
-        load: bool = False,
+        memory: object | None = None,
         everywhere: bool = False,
         weight: int = 6,
     ) -> Value:
@@ -164,11 +174,11 @@ class Builder:
             pinned: must be defined in the current block (register arithmetic, thread indices).
             static: a Python number while tracing.
             inline: never gets a name.
-            load: depends on memory, so it is only the same within a memory epoch.
+            memory: what a load reads; it is the same value only until the next store there.
             everywhere: worth computing even where a branch may not need it (base pointers).
         """
-        epoch = self.epoch if load else None
-        full_key = (key, type, epoch, tuple(_identity(operand) for operand in operands))
+        version = None if memory is None else (len(self._stores[EVERYTHING]), len(self._stores.get(memory, ())))
+        full_key = (key, type, version, tuple(_identity(operand) for operand in operands))
         scope: Block | None = self.block
         while scope is not None:
             found = scope.known.get(full_key)
@@ -177,7 +187,7 @@ class Builder:
                 return found
             scope = scope.parent
         block = self.block
-        if not (pinned or load or static) and (type.kind == "pointer" or type.kind == "scalar" and not type.dtype.is_float):
+        if not (pinned or static or memory is not None) and (type.kind == "pointer" or type.kind == "scalar" and not type.dtype.is_float):
             block = self._outermost(operands, traps, everywhere)
         if interval is None and type.kind == "scalar" and type.dtype.is_integer:
             interval = full_range(type.dtype)
@@ -190,8 +200,8 @@ class Builder:
             static=static,
             interval=interval,
             hint=hint,
-            epoch=epoch,
-            created=self.epoch,
+            memory=memory,
+            created=self.order,
             inline=inline,
             weight=size,
         )
@@ -217,19 +227,23 @@ class Builder:
 
     # -- statements ------------------------------------------------------------------------------------------------------
 
-    def statement(self, build: Callable[[Expressions], ast.stmt], operands: Sequence[Value] = (), *, effect: bool = True) -> None:
-        """Append a statement; ``effect`` says that loads before and after it may differ."""
-        self.block.items.append(Statement(build, tuple(operands), self.epoch))
-        if effect:
-            self.epoch += 1
+    def statement(self, build: Callable[[Expressions], ast.stmt], operands: Sequence[Value] = (), *, writes: object | None = EVERYTHING) -> None:
+        """Append a statement; ``writes`` is the memory it may change, None if none."""
+        self.block.items.append(Statement(build, tuple(operands), self.order))
+        self._advance(writes)
 
-    def effect(self, expression: Callable[[Expressions], ast.expr], operands: Sequence[Value] = ()) -> None:
+    def effect(self, expression: Callable[[Expressions], ast.expr], operands: Sequence[Value] = (), *, writes: object = EVERYTHING) -> None:
         """Append an expression statement with an effect."""
-        self.statement(lambda exprs: ast.Expr(expression(exprs)), operands)
+        self.statement(lambda exprs: ast.Expr(expression(exprs)), operands, writes=writes)
+
+    def _advance(self, writes: object | None) -> None:
+        if writes is not None:
+            self._stores.setdefault(writes, []).append(self.order)
+        self.order += 1
 
     def comment(self, text: str) -> None:
         """Append a comment line."""
-        self.statement(lambda _: comment(text), effect=False)
+        self.statement(lambda _: comment(text), writes=None)
 
     @contextmanager
     def nest(
@@ -239,11 +253,11 @@ class Builder:
         operands: Sequence[Value] = (),
     ) -> Iterator[Nest]:
         """Append a statement with ``len(kinds)`` inner blocks; fill them with :meth:`inside`."""
-        nest = Nest(build, tuple(operands), self.epoch)
+        nest = Nest(build, tuple(operands), self.order)
         nest.blocks = [Block(kind, self.block, depth=self.block.depth + 1) for kind in kinds]
         self.block.items.append(nest)
         if "loop" in kinds:
-            self.epoch += 1  # a store at the end of the body comes before a load at its start
+            self._advance(EVERYTHING)  # a store at the end of the body comes before a load at its start
         yield nest
 
     @contextmanager
@@ -272,7 +286,7 @@ class Builder:
                     values.append(item)
                     continue
                 for operand in item.operands:
-                    operand.uses.append((block, item.epoch))
+                    operand.uses.append((block, item.order))
                 if isinstance(item, Nest):
                     for inner in item.blocks:
                         collect(inner)
@@ -282,7 +296,7 @@ class Builder:
             block = value.block
             if not value.uses or block is None:
                 continue
-            if value.inline or not _needs_name(value):
+            if value.inline or not self._needs_name(value):
                 sites = list(value.uses)
             else:
                 value.name = ""  # named, in definition order below
@@ -292,6 +306,26 @@ class Builder:
         for value in values:
             if value.name == "":
                 value.name = self.names.claim(value.hint or "t")
+
+    def _needs_name(self, value: Value) -> bool:
+        if value.keep_name or len(value.uses) != 1:
+            return True
+        site, order = value.uses[0]
+        if value.memory is not None:
+            return site is not value.block or any(self._stored(m, value.created, order) for m in (value.memory, EVERYTHING))
+        block: Block | None = site
+        while block is not value.block:
+            assert block is not None, "a value is used outside its scope"
+            if block.kind in ("loop", "vector_function"):
+                return True
+            block = block.parent
+        return False
+
+    def _stored(self, memory: object, first: int, last: int) -> bool:
+        """Whether ``memory`` is written by a statement from ``first`` up to, not including, ``last``."""
+        orders = self._stores.get(memory, [])
+        position = bisect.bisect_left(orders, first)
+        return position < len(orders) and orders[position] < last
 
     def _print(self, block: Block) -> list[ast.stmt]:
         out: list[ast.stmt] = []
@@ -316,18 +350,3 @@ def _expression(value: Value) -> ast.expr:
     if value.name and not value.inline:
         return name(value.name)
     return value.build([_expression(operand) for operand in value.operands])
-
-
-def _needs_name(value: Value) -> bool:
-    if value.keep_name or len(value.uses) != 1:
-        return True
-    site, epoch = value.uses[0]
-    if value.epoch is not None:
-        return site is not value.block or epoch != value.epoch
-    block: Block | None = site
-    while block is not value.block:
-        assert block is not None, "a value is used outside its scope"
-        if block.kind in ("loop", "vector_function"):
-            return True
-        block = block.parent
-    return False

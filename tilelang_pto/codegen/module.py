@@ -82,6 +82,8 @@ def emit_module(device_mod: Any, *, surface: Surface, non_negative: Iterable[str
 def emit_function(func: Any, kernel_name: str, surface: Surface, non_negative: frozenset[str]) -> tuple[ast.FunctionDef, Kernel]:
     """AST and description of one device function."""
     visitor = Visitor(kernel_name, surface)
+    attrs = func.attrs or {}
+    visitor.arguments_alias = "tirx.noalias" not in attrs or len(attrs.get("tl.non_restrict_params", ())) > 0
     parameters, arguments = _parameters(visitor, func, non_negative)
     visitor.analyse(func.body)
     visitor.stmt(func.body)

@@ -1,8 +1,8 @@
 """Values of a kernel being emitted.
 
-A :class:`Value` is one SSA value. Pure values (arithmetic, casts, address computations, vector arithmetic, loads within one
-memory epoch) know the expression that computes them; whether they are printed in place or get a name is decided at the
-end, by :mod:`tilelang_pto.codegen.emit`. Integer values carry the interval they lie in; as in TVM, signed arithmetic
+A :class:`Value` is one SSA value. Pure values (arithmetic, casts, address computations, vector arithmetic, loads as long as nothing is
+stored to what they read) know the expression that computes them; whether they are printed in place or get a name is decided at
+the end, by :mod:`tilelang_pto.codegen.emit`. Integer values carry the interval they lie in; as in TVM, signed arithmetic
 is taken not to overflow, so intervals are clipped to the type's range.
 """
 
@@ -51,8 +51,8 @@ class Value:
         interval: bounds of an integer value.
         hint: name to use when the value gets a name.
         keep_name: print it as a named assignment even if used once.
-        epoch: memory epoch a load belongs to; None for values that do not depend on memory.
-        created: memory epoch in which it was defined.
+        memory: what a load reads (see :class:`tilelang_pto.codegen.emit.Builder`); None for values that do not depend on memory.
+        created: position in program order, counted in statements.
         cast_of: value this one is a numeric cast of.
         bits_of: register this one has the bits of.
         inline: never give it a name (typed constants, attributes of loop and branch handles).
@@ -68,7 +68,7 @@ class Value:
     interval: Interval | None = None
     hint: str = ""
     keep_name: bool = False
-    epoch: int | None = None
+    memory: object | None = None
     created: int = 0
     cast_of: Value | None = None
     bits_of: Value | None = None

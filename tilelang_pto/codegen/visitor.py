@@ -71,6 +71,7 @@ class Visitor:
         self.counters: set[Any] = set()
         self.ub_allocations: list[tuple[Storage, int]] = []
         self.ub_views: set[str] = set()
+        self.arguments_alias = False
         self._statements: list[Any] = []
 
     def analyse(self, body: Any) -> None:

@@ -45,7 +45,7 @@ def bind(v: Visitor, node: Any) -> None:
     value = v.expr(node.value)
     if value.literal is None and not value.inline and value.name is None:
         value.hint = str(node.var.name)
-        value.keep_name = value.epoch is None
+        value.keep_name = value.memory is None
     v.variables[node.var] = value
 
 
@@ -273,7 +273,7 @@ def _branch(v: Visitor, block: Block, case: Any, handle: str, merged: list[Slot]
 def _hand_over(v: Visitor, handle: str, method: str, fields: Sequence[str], values: Sequence[Value]) -> None:
     """``handle.update(field=value, ...)`` or ``handle.assign(...)``."""
     build = attribute(name(handle), method)
-    v.b.statement(lambda e: ast.Expr(call(build, **dict(zip(fields, e)))), values, effect=False)
+    v.b.statement(lambda e: ast.Expr(call(build, **dict(zip(fields, e)))), values, writes=None)
 
 
 def _with(context: ast.expr, body: list[ast.stmt], variable: str = "") -> ast.With:

@@ -72,7 +72,7 @@ def _stack(v: Visitor, node: Any, element: str) -> Storage:
     if str(buffer.scope()) == "local.var":
         initial = (node.annotations or {}).get("tl.local_var_init")
         value = v.expr(initial) if initial is not None else v.arith.number(0, Type("scalar", dtype))
-        _store(v, "store", v.arith.cast(value, Type("scalar", dtype)), pointer, v.index(0))
+        _store(v, "store", v.arith.cast(value, Type("scalar", dtype)), pointer, v.index(0), storage)
     return storage
 
 
@@ -254,7 +254,7 @@ def buffer_load(v: Visitor, node: Any) -> Value:
     where = address(v, node.buffer.data, memory.dtype, index)
     spelled = v.surface.entry(generic, v.arith.unit).name
     hint = f"{node.buffer.name.lstrip('_')}_value"
-    loaded = v.b.pure(spelled, lambda e: call(spelled, *e), (where.pointer, where.offset), memory, hint=hint, load=True, weight=14)
+    loaded = v.b.pure(spelled, lambda e: call(spelled, *e), (where.pointer, where.offset), memory, hint=hint, memory=memory_of(v, storage), weight=14)
     return v.arith.cast(loaded, type)
 
 
@@ -270,25 +270,36 @@ def buffer_store(v: Visitor, node: Any) -> None:
         return
     _, memory = _element(v, node.buffer.dtype)
     where = address(v, node.buffer.data, memory.dtype, index)
-    _store(v, _generic(v, storage, "store"), v.arith.cast(value, memory), where.pointer, where.offset)
+    _store(v, _generic(v, storage, "store"), v.arith.cast(value, memory), where.pointer, where.offset, memory_of(v, storage))
 
 
-def load_from(v: Visitor, pointer: Value, offset: Value) -> Value:
-    """One element, read by a SIMT thread."""
+UB = "ub"
+"""UB as memory of loads and stores: its views alias."""
+
+
+def memory_of(v: Visitor, storage: Storage) -> object:
+    """What a load or store of ``storage`` touches: kernel arguments do not alias unless TileLang says so."""
+    if storage.kind == "ub":
+        return UB
+    return "gm" if storage.kind == "gm" and v.arguments_alias else storage
+
+
+def load_from_ub(v: Visitor, pointer: Value, offset: Value) -> Value:
+    """One element of UB, read by a SIMT thread."""
     spelled = v.surface.spelling("load", v.arith.unit)
     type = Type("scalar", pointer.dtype)
-    return v.b.pure(spelled, lambda e: call(spelled, *e), (pointer, offset), type, hint="read", load=True, weight=14)
+    return v.b.pure(spelled, lambda e: call(spelled, *e), (pointer, offset), type, hint="read", memory=UB, weight=14)
 
 
-def store_to(v: Visitor, value: Value, pointer: Value, offset: Value) -> None:
-    """One element, written by a SIMT thread."""
-    _store(v, "store", value, pointer, offset)
+def store_to_ub(v: Visitor, value: Value, pointer: Value, offset: Value) -> None:
+    """One element of UB, written by a SIMT thread."""
+    _store(v, "store", value, pointer, offset, UB)
 
 
-def _store(v: Visitor, generic: str, value: Value, pointer: Value, offset: Value) -> None:
+def _store(v: Visitor, generic: str, value: Value, pointer: Value, offset: Value, memory: object) -> None:
     spelled = v.surface.entry(generic, v.arith.unit)
     order = spelled.order or (0, 1, 2)
-    v.b.effect(lambda e: call(spelled.name, *(e[i] for i in order)), [v.arith.typed(value), pointer, offset])
+    v.b.effect(lambda e: call(spelled.name, *(e[i] for i in order)), [v.arith.typed(value), pointer, offset], writes=memory)
 
 
 def _generic(v: Visitor, storage: Storage, verb: str) -> str:

@@ -9,7 +9,7 @@ from ..registry import op
 from ..types import DType
 from ..values import Value
 from ..visitor import Visitor
-from .memory import Address, access_pointer, address
+from .memory import UB, Address, access_pointer, address
 
 LOAD_DISTRIBUTIONS = {
     "NORM": None, "BRC_B8": 8, "BRC_B16": 16, "BRC_B32": 32, "US_B8": 8, "US_B16": 16, "DS_B8": 8, "DS_B16": 16,
@@ -35,7 +35,7 @@ def vld(v: Visitor, node: Any, pointer: Any, dist: Any) -> Value:
         shape = call("pto.vreg_type", constant(register.lanes), path(f"pto.{register.dtype.pto}"))
         return call("pto.vlds", e[0], e[1], shape, **keywords)
 
-    return v.b.pure(("vlds", spelled), build, (where.pointer, where.offset), register, hint="loaded", load=True, pinned=True, weight=44)
+    return v.b.pure(("vlds", spelled), build, (where.pointer, where.offset), register, hint="loaded", memory=UB, pinned=True, weight=44)
 
 
 @op("tl.simd.vsts", arity=4, emits="vsts")
@@ -54,7 +54,7 @@ def vsts(v: Visitor, node: Any, pointer: Any, value: Any, m: Any, dist: Any) -> 
         v.unsupported(f"store distribution {token}", f"use NORM, ONEPT or one of {', '.join(STORE_DISTRIBUTIONS)}")
     where = _lane_address(v, pointer, stored.dtype)
     operands = (stored, where.pointer, where.offset, v.mask(m, mask_bits))
-    v.b.effect(lambda e: call("pto.vsts", *e, dist=constant(spelled)), operands)
+    v.b.effect(lambda e: call("pto.vsts", *e, dist=constant(spelled)), operands, writes=UB)
 
 
 def _lane_address(v: Visitor, pointer: Any, dtype: DType) -> Address:

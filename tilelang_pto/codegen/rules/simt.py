@@ -12,7 +12,7 @@ from ..types import I32
 from ..values import Value
 from ..visitor import Visitor
 from .control import only_if, repeat_indexed
-from .memory import full_pointer, load_from, store_to
+from .memory import full_pointer, load_from_ub, store_to_ub
 
 WARP = 32
 """Threads whose registers a shuffle reaches."""
@@ -71,7 +71,7 @@ def _butterfly(v: Visitor, value: Value, threads: int, scale: int, combine: Comb
 
 def _shuffle(v: Visitor, value: Value, distance: int) -> Value:
     lane = v.arith.typed(v.arith.number(distance, I32))
-    return v.b.pure("shuffle_bfly", lambda e: call("pto.shuffle_bfly", *e), (v.arith.typed(value), lane), value.type, hint="other", load=True, pinned=True)
+    return v.b.pure("shuffle_bfly", lambda e: call("pto.shuffle_bfly", *e), (v.arith.typed(value), lane), value.type, hint="other", memory="threads", pinned=True)
 
 
 def _between_warps(v: Visitor, value: Value, threads: int, scale: int, combine: Combine, workspace: Value) -> Value:
@@ -83,7 +83,7 @@ def _between_warps(v: Visitor, value: Value, threads: int, scale: int, combine: 
     lane, warp = v.arith.remainder(thread, number(WARP, I32)), v.arith.floor_divide(thread, number(WARP, I32))
     slot = v.arith.add(v.arith.mul(warp, number(scale, I32)), lane)
     with only_if(v, v.arith.compare("<", lane, number(scale, I32))):
-        store_to(v, value, workspace, slot)
+        store_to_ub(v, value, workspace, slot)
     _barrier(v)
     warps = threads // WARP
     group = v.arith.floor_divide(warp, number(warps, I32))
@@ -95,7 +95,7 @@ def _through_memory(v: Visitor, value: Value, threads: int, scale: int, combine:
     """Any number of threads: all values go through UB."""
     thread = _thread(v)
     number = v.arith.number
-    store_to(v, value, workspace, thread)
+    store_to_ub(v, value, workspace, thread)
     _barrier(v)
     within = v.arith.remainder(thread, number(threads, I32))
     first = v.arith.add(v.arith.sub(thread, within), v.arith.remainder(within, number(scale, I32)))
@@ -104,11 +104,11 @@ def _through_memory(v: Visitor, value: Value, threads: int, scale: int, combine:
 
 def _collect(v: Visitor, workspace: Value, first: Value, count: int, stride: int, combine: Combine) -> Value:
     """Combine ``count`` values ``stride`` apart; a barrier then frees the workspace."""
-    start = load_from(v, workspace, first)
+    start = load_from_ub(v, workspace, first)
 
     def step(index: Value, so_far: Value) -> Value:
         where = v.arith.add(first, v.arith.mul(index, v.arith.number(stride, I32)))
-        return combine(so_far, load_from(v, workspace, where))
+        return combine(so_far, load_from_ub(v, workspace, where))
 
     result = repeat_indexed(v, start, 1, count, step)
     _barrier(v)

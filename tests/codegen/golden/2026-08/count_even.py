@@ -26,10 +26,9 @@ def count_even_kernel(
                 with br.then_:
                     index = scalar.cast(k, pto.i64) * 128 + block * 64 + scalar.cast(tx, pto.i64)
                     x_value = scalar.load(x, index)
-                    with pto.if_(x_value - x_value // 2 * 2 == 0) as br_1:
+                    x_value_div_2 = x_value // 2
+                    with pto.if_(x_value - x_value_div_2 * 2 == 0) as br_1:
                         with br_1.then_:
                             scalar.store(scalar.load(seen, 0) + 1, seen, 0)
-                    x_value_1 = scalar.load(x, index)
-                    scalar.store(x_value_1 // 2, half, index)
-                    x_value_2 = scalar.load(x, index)
-                    scalar.store(scalar.cast(x_value_2, pto.ui32) // 2, logical, index)
+                    scalar.store(x_value_div_2, half, index)
+                    scalar.store(scalar.cast(x_value, pto.ui32) // 2, logical, index)

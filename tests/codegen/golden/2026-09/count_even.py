@@ -26,10 +26,9 @@ def count_even_kernel(
                 with br.then_:
                     index = pto.cast(k, pto.i64) * 128 + block * 64 + pto.cast(tx, pto.i64)
                     x_value = pto.load(x, index)
-                    with pto.if_(x_value - x_value // 2 * 2 == 0) as br_1:
+                    x_value_div_2 = x_value // 2
+                    with pto.if_(x_value - x_value_div_2 * 2 == 0) as br_1:
                         with br_1.then_:
                             pto.store(pto.load(seen, 0) + 1, seen, 0)
-                    x_value_1 = pto.load(x, index)
-                    pto.store(x_value_1 // 2, half, index)
-                    x_value_2 = pto.load(x, index)
-                    pto.store(pto.cast(x_value_2, pto.ui32) // 2, logical, index)
+                    pto.store(x_value_div_2, half, index)
+                    pto.store(pto.cast(x_value, pto.ui32) // 2, logical, index)
