@@ -89,7 +89,7 @@ def _post(rec: Recorder, value: Any) -> bool:
 def vlds(
     rec: Recorder, src_ptr: Any, offset: Any = None, result_vreg_type: Any = None, *, dist: Any = None, post_update: Any = "OFF"
 ) -> Any:
-    """``pto.vlds(pointer, offset, vreg_type, dist=...)``."""
+    """``pto.vlds(pointer, offset, vreg_type, dist=...)``; post-update loads at ``pointer`` and gives ``pointer + offset`` too."""
     source = pointer(rec, "the pointer of vlds", src_ptr, "ub")
     if offset is None:
         rec.refuse("vlds without an offset", "the offset in elements")
@@ -99,7 +99,8 @@ def vlds(
         rec.refuse("dist='SPLT4CHN' does not exist on this chip", "another distribution")
     kind = _load_type(rec, source, word, result_vreg_type)
     if _post(rec, post_update):
-        return tuple(rec.emit("vlds", (source, place), (kind, source.type), {"dist": word, "post_update": 1}))
+        value = rec.emit1("vlds", (source, scalar.constant(rec, 0, INDEX)), kind, {"dist": word})
+        return value, rec.emit1("addptr", (source, place), source.type)
     return rec.emit1("vlds", (source, place), kind, {"dist": word})
 
 
@@ -136,8 +137,11 @@ def vsts(rec: Recorder, val: Any, dst_ptr: Any, offset: Any, mask: Any = None, *
     plain = not word.startswith("PK")
     if plain and target.type.element != element:
         rec.refuse(f"vsts of {value.type} through a {target.type.element.name} pointer", f"pto.castptr the pointer to {element.name}")
+    if not plain and element.bits < width <= 32:  # the store reads whole lanes of the stated width
+        value = rec.emit1("vbitcast", (value,), vreg(rec, PLAIN[f"i{width}"]))
     if _post(rec, post_update):
-        return rec.emit1("vsts", (value, target, place, predicate), target.type, {"dist": word, "post_update": 1})
+        rec.emit("vsts", (value, target, scalar.constant(rec, 0, INDEX), predicate), (), {"dist": word})
+        return rec.emit1("addptr", (target, place), target.type)
     rec.emit("vsts", (value, target, place, predicate), (), {"dist": word})
     return None
 
