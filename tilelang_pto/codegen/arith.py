@@ -15,7 +15,7 @@ import numpy as np
 
 from .emit import Builder, call, constant, path
 from .surface import Surface
-from .types import BOOL, DTYPES, DType, Type
+from .types import BOOL, DType, Type
 from .values import Interval, Number, Value, clip
 
 __all__ = ["Arithmetic"]
@@ -84,15 +84,14 @@ class Arithmetic:
     def typed(self, value: Value) -> Value:
         """``value`` as a runtime value: a Python number becomes ``pto.const(value, dtype=...)``.
 
-        Needed where PTODSL has no other operand to take the type from. Infinities, NaN and booleans have no Python literal that
-        ``pto.const`` takes; floats that are not finite are given by their bit pattern.
+        Needed where PTODSL has no other operand to take the type from. Floats that are not finite have no literal and are given by their
+        bit pattern; ``pto.const`` refuses Python booleans, so those become 0 and 1.
         """
         if not value.static:
             return value
         dtype = value.dtype
         if dtype.category == "bool":
-            zero = self.b.literal(0, Type("scalar", DTYPES["int32"]))
-            return self.compare("!=" if value.literal else "==", self.typed(zero), self.number(0, zero.type))
+            value = self.b.literal(int(bool(value.literal)), value.type)
         if dtype.is_float and isinstance(value.literal, float) and not math.isfinite(value.literal):
             text = _bit_pattern(value.literal, dtype)
             return self.b.pure(("const", text), lambda _: call(f"pto.{dtype.pto}", constant(text)), (), value.type, inline=True, weight=20)
