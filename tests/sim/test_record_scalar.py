@@ -259,12 +259,13 @@ def test_memory_access():
         AUG,
     )
     operations = list(function.walk())
-    assert [op.attributes for op in operations if op.opcode == "alloc_buffer"] == [{"count": 8}]
-    assert [str(function.types[op.results[0]]) for op in operations if op.opcode == "Vec"] == ["vec<2 x f32>"]
+    assert [op.attributes for op in operations if op.opcode == "alloc_buffer"] == [{"count": 8}, {"count": 2}]
     stores = [[str(function.types[v]) for v in op.operands] for op in operations if op.opcode == "store"]
     assert stores == [
         ["f32", "ptr<f32, gm>", "i32"],
         ["i32", "ptr<i32, gm>", "index"],
+        ["f32", "ptr<f32, stack>", "index"],
+        ["f32", "ptr<f32, stack>", "index"],
         ["vec<2 x f32>", "ptr<f32, stack>", "index"],
         ["f32", "ptr<f32, gm>", "index"],
     ]

@@ -195,6 +195,45 @@ def test_simt_through_ub_with_barrier():
     assert o[0] == x.sum()
 
 
+def test_short_vectors():
+    text = kernel(
+        'x: pto.ptr(pto.f32, "gm"), o: pto.ptr(pto.f32, "gm")',
+        """\
+        with pto.simt(16, 1, 1):
+            t = pto.get_tid_x()
+            pair = scalar.load(x, t * 2, contiguous=2)
+            first = scalar.load(x, t * 2)
+            scale = pto.Vec(pto.f32, 2, init=(first, 3.0))
+            scalar.store(pair * scale + pto.Vec(pto.f32, 2, init=0.5), o, t * 2, contiguous=2)
+        """,
+    )
+    x, o = np.random.default_rng(3).standard_normal((16, 2)).astype(np.float32), np.zeros((16, 2), np.float32)
+    run(text, "k", x, o)
+    scale = np.stack((x[:, 0], np.full(16, 3, np.float32)), 1)
+    np.testing.assert_array_equal(o, x * scale + np.float32(0.5))
+
+
+def test_mutable_scalars_and_persistent_buffers():
+    text = kernel(
+        'o: pto.ptr(pto.i32, "gm"), n: pto.i32',
+        """\
+        s = pto.declare_struct(pto.struct_type(pto.i32, pto.f32))
+        pto.struct_set(s, [0], 1)
+        with pto.for_(0, n, step=1):
+            pto.struct_set(s, [0], pto.struct_get(s, [0]) * 2)
+        kept = pto.alloc_buffer((2,), pto.i32)
+        with pto.simt(8, 1, 1):
+            scalar.store(pto.get_tid_x() * 10, kept, 1)
+        with pto.simt(8, 1, 1):
+            scalar.store(scalar.load(kept, 1), o, pto.get_tid_x())
+        scalar.store(pto.struct_get(s, [0]), o, 8)
+        """,
+    )
+    o = np.zeros(9, np.int32)
+    run(text, "k", o, 7)
+    assert list(o) == [0, 10, 20, 30, 40, 50, 60, 70, 128]
+
+
 def test_strided_copies():
     """Rows of a matrix, an outer loop, and padding of ragged rows."""
     text = kernel(
@@ -297,11 +336,14 @@ def test_a_program_can_be_run_again():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ('pto.wait_flag("MTE2", "V", event_id=1)', "wait_flag"),
-        ('pto.set_flag("MTE2", "V", event_id=1)', "set_flag|flag"),
-        ("scalar.store(1.0, x, 64)", "x|bounds|outside|64"),
-        ("scalar.load(x, -1) + 1.0", "x|bounds|outside"),
-        ('u = pto.castptr(pto.const(262144, dtype=pto.i64), pto.ptr(pto.f32, "ub"))\npto.mte_ub_gm(u, x, 32, nburst=(1, 32, 32))', "UB|ub"),
+        ('pto.wait_flag("MTE2", "V", event_id=1)', "MTE2->V 1"),
+        ('pto.set_flag("MTE2", "V", event_id=1)', "MTE2->V 1"),
+        ("scalar.store(1.0, x, 64)", "byte offset 256"),
+        ("scalar.load(x, -1) + 1.0", "byte offset -4"),
+        (
+            'u = pto.castptr(pto.const(262144, dtype=pto.i64), pto.ptr(pto.f32, "ub"))\npto.mte_ub_gm(u, x, 32, nburst=(1, 32, 32))',
+            "address 262144",
+        ),
     ],
 )
 def test_faults_of_a_running_kernel(body: str, message: str):

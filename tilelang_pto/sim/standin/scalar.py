@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-from tilelang_pto.sim.standin.registry import AUGUST, IN_KERNEL, NOT_SIMT, SEPTEMBER, declare_opcodes, entry
-from tilelang_pto.sim.standin.types import PLAIN, DType, VecType
+from tilelang_pto.sim.standin.registry import AUGUST, EVERYWHERE, IN_KERNEL, NOT_SIMT, SEPTEMBER, SIMT, declare_opcodes, entry
+from tilelang_pto.sim.standin.types import PLAIN, DType, PtrType, VecType
 from tilelang_pto.sim.standin.values import SurfaceScalar, Value, VecValue, describe
 
 if TYPE_CHECKING:
@@ -672,9 +672,9 @@ def as_scalar(rec: Recorder, name: str, value: Any) -> SurfaceScalar:
     return value
 
 
-@entry("Vec", places=frozenset({"module", "kernel", "simt", "vecscope"}))
+@entry("Vec", opcodes=("alloc_buffer", "store", "load"), places=EVERYWHERE)
 def vec(rec: Recorder, dtype: Any, size: Any, *, init: Any = None) -> Any:
-    """``pto.Vec(dtype, n)`` is a type, ``pto.Vec(dtype, n, init=...)`` a value."""
+    """``pto.Vec(dtype, n)`` is a type, ``pto.Vec(dtype, n, init=...)`` a value, recorded as a stack buffer that is filled and read."""
     if not isinstance(dtype, DType) or dtype.family not in ("float", "int") or dtype.bits == 1:
         rec.refuse(f"a short vector of {describe(dtype)}", "an integer or float element type of whole bytes")
     kind = VecType(dtype, static_int(rec, "size", size, 1, 64))
@@ -687,6 +687,9 @@ def vec(rec: Recorder, dtype: Any, size: Any, *, init: Any = None) -> Any:
     items: list[Any] = list(init) if isinstance(init, (tuple, list)) else [init] * kind.lanes
     if len(items) != kind.lanes:
         rec.refuse(f"init has {len(items)} values, {kind.lanes} are needed", "one scalar per lane, or one scalar for all")
-    rec.require_place("pto.Vec(init=...)", IN_KERNEL)
+    rec.require_place("pto.Vec(init=...)", SIMT)
     values: list[Value] = [scalar_of(rec, "a value of init", item, dtype) for item in items]
-    return rec.emit1("Vec", values, kind)
+    slot = rec.emit1("alloc_buffer", (), PtrType(dtype, "stack"), {"count": kind.lanes})
+    for lane, value in enumerate(values):
+        rec.emit("store", (value, slot, constant(rec, lane, INDEX)))
+    return rec.emit1("load", (slot, constant(rec, 0, INDEX)), kind)
