@@ -15,7 +15,9 @@ from tvm.ir import CallingConv
 from tvm.target import Target
 
 from tilelang_pto import host
+from tilelang_pto.codegen.attributes import EXTENT_PARAMETERS
 from tilelang_pto.errors import UnsupportedError
+from tilelang_pto.shape_parameters import extent_parameters
 from tilelang_pto.target import KIND, settings_of
 
 __all__ = ["DEVICE_TIR", "PTO_PIPELINE", "PtoPassPipelineBody", "launch_parameters", "stashed_functions", "stashed_module"]
@@ -44,6 +46,8 @@ def AdaptHost(target: Target) -> tvm.transform.Pass:
         for name, func in _functions(mod):
             if _is_device(func):
                 continue
+            for device, extents in extent_parameters(func, devices).items():
+                mod.update_func(mod.get_global_var(device), devices[device].with_attr(EXTENT_PARAMETERS, sorted(extents)))
             adapted = host.add_extents(func, devices)
             adapted = host.state_expectations(adapted, name.removeprefix("__tvm_ffi_"))
             if on_simulator:

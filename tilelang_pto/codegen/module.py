@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from tilelang_pto.errors import UnsupportedError
 from tilelang_pto.version import __version__
 
 from . import rules as _rules  # noqa: F401  (fills the tables)
+from .attributes import EXTENT_PARAMETERS
 from .emit import call, constant, path
 from .printer import print_module
 from .surface import Surface
@@ -55,13 +56,12 @@ class EmittedModule:
     kernels: tuple[Kernel, ...] = field(default_factory=tuple)
 
 
-def emit_module(device_mod: Any, *, surface: Surface, non_negative: Iterable[str] = ()) -> EmittedModule:
+def emit_module(device_mod: Any, *, surface: Surface) -> EmittedModule:
     """Emit all device functions of ``device_mod``.
 
     Args:
         device_mod: IRModule of device PrimFuncs as TileLang's Ascend pipeline leaves them.
         surface: API state to write for.
-        non_negative: names of scalar parameters known to be >= 0 (tensor extents).
 
     Raises:
         UnsupportedError: something in a function has no rule; nothing is emitted.
@@ -72,19 +72,20 @@ def emit_module(device_mod: Any, *, surface: Surface, non_negative: Iterable[str
     kernels: list[Kernel] = []
     definitions: list[ast.stmt] = []
     for name, func in functions:
-        definition, kernel = emit_function(func, name, surface, frozenset(non_negative))
+        definition, kernel = emit_function(func, name, surface)
         definitions.append(definition)
         kernels.append(kernel)
     text = print_module(_header(kernels, surface), _imports(surface), definitions)
     return EmittedModule(text, surface.name, tuple(kernels))
 
 
-def emit_function(func: Any, kernel_name: str, surface: Surface, non_negative: frozenset[str]) -> tuple[ast.FunctionDef, Kernel]:
+def emit_function(func: Any, kernel_name: str, surface: Surface) -> tuple[ast.FunctionDef, Kernel]:
     """AST and description of one device function."""
     visitor = Visitor(kernel_name, surface)
     attrs = func.attrs or {}
     visitor.arguments_alias = "tirx.noalias" not in attrs or len(attrs.get("tl.non_restrict_params", ())) > 0
-    parameters, arguments = _parameters(visitor, func, non_negative)
+    extents = frozenset(str(name) for name in attrs.get(EXTENT_PARAMETERS, ()))
+    parameters, arguments = _parameters(visitor, func, extents)
     visitor.analyse(func.body)
     visitor.stmt(func.body)
     body: list[ast.stmt] = visitor.b.finish() or [ast.Pass()]
@@ -101,7 +102,7 @@ def emit_function(func: Any, kernel_name: str, surface: Surface, non_negative: f
     return definition, Kernel(kernel_name, "vector", tuple(parameters))
 
 
-def _parameters(v: Visitor, func: Any, non_negative: frozenset[str]) -> tuple[list[Parameter], list[ast.arg]]:
+def _parameters(v: Visitor, func: Any, extents: frozenset[str]) -> tuple[list[Parameter], list[ast.arg]]:
     parameters: list[Parameter] = []
     arguments: list[ast.arg] = []
     for var in func.params:
@@ -117,7 +118,7 @@ def _parameters(v: Visitor, func: Any, non_negative: frozenset[str]) -> tuple[li
             parameters.append(Parameter(name, "pointer", element))
         else:
             type: Type = v.scalar_type(var.dtype)
-            interval: Interval | None = (0, type.dtype.maximum) if tir_name in non_negative and type.dtype.is_integer else None
+            interval: Interval | None = (0, type.dtype.maximum) if tir_name in extents and type.dtype.is_integer else None
             v.variables[var] = v.b.named(name, type, interval=interval)
             annotation = path(f"pto.{type.dtype.pto}")
             parameters.append(Parameter(name, "scalar", str(var.dtype)))
