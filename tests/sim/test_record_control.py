@@ -279,6 +279,7 @@ def test_section_values_do_not_leak():
     [
         ("from ptodsl import pto\n", "no kernel"),
         ("from ptodsl import pto\n@pto.jit\ndef k():\n    pass\n", "without parentheses"),
+        ("from ptodsl import pto\n@pto.jit(name=64)\ndef k():\n    pass\n", "an identifier"),
         ("from ptodsl import pto\n@pto.jit(mode='fast')\ndef k():\n    pass\n", "auto or explicit"),
         ("from ptodsl import pto\n@pto.jit(kernel_kind='mixed')\ndef k():\n    pass\n", "vector or cube"),
         ("from ptodsl import pto\n@pto.jit(kernel_kind='cube')\ndef k():\n    pass\n", "no cube core"),

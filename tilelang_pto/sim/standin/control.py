@@ -572,6 +572,8 @@ def jit(
     """``@pto.jit(...)``: declare a kernel."""
     if callable(name):
         rec.refuse("pto.jit without parentheses", "@pto.jit(...)")
+    if name is not None and not (isinstance(name, str) and name.isidentifier()):
+        rec.refuse(f"name={name!r} is not legal", "an identifier")
     if mode not in ("auto", "explicit"):
         rec.refuse(f"mode={mode!r} is not legal", "auto or explicit")
     if backend not in ("vpto", "emitc"):
