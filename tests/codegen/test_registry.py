@@ -1,0 +1,47 @@
+"""Rules, API tables, stand-in and engine know the same operations."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+import tilelang_pto.codegen.rules as rules
+from tilelang_pto import _native
+from tilelang_pto.codegen.registry import OP_RULES
+from tilelang_pto.codegen.surface import surface_of
+from tilelang_pto.sim.standin import recorded_opcodes
+
+for _module in pkgutil.iter_modules(rules.__path__):
+    importlib.import_module(f"{rules.__name__}.{_module.name}")
+
+GENERIC = {"load", "store", "exp", "log", "sqrt", "abs", "select", "cast", "max", "min", "bitcast"}
+STRUCTURE = {"for_": "for", "if_": "if"}
+
+
+def opcode(name: str) -> str:
+    """Opcode a PTODSL call is recorded as."""
+    for prefix in ("pset", "pge", "plt"):
+        if name.startswith(f"{prefix}_b"):
+            return prefix
+    return STRUCTURE.get(name, name)
+
+
+@pytest.mark.parametrize("name", sorted(OP_RULES))
+def test_what_a_rule_emits_exists_everywhere(name):
+    for emitted in OP_RULES[name].emits:
+        assert opcode(emitted) in recorded_opcodes() | set(STRUCTURE.values()), f"{emitted}: the stand-in does not record it"
+        assert opcode(emitted) in set(_native.sim_ops()), f"{emitted}: the engine does not execute it"
+        if emitted not in GENERIC:
+            for surface in ("2026-08", "2026-09"):
+                assert surface_of(surface).lookup(f"pto.{emitted}") is not None, f"{emitted}: not in the {surface} API"
+
+
+def test_every_rule_lives_in_the_file_of_its_family():
+    families = {module.name for module in pkgutil.iter_modules(rules.__path__)}
+    assert {rule.family for rule in OP_RULES.values()} <= families
+
+
+def test_the_engine_executes_nothing_the_stand_in_cannot_record():
+    assert set(_native.sim_ops()) <= recorded_opcodes() | {"for", "if", "yield", "const"}
