@@ -1,52 +1,15 @@
-"""The native library: loading it, and calling the execution engine."""
+"""Calling the native execution engine."""
 
 from __future__ import annotations
 
-import ctypes
 import json
-import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from tilelang_pto.errors import ConfigurationError, SimulationError
+from tilelang_pto.errors import SimulationError
+from tilelang_pto.runtime.native import load
 
-__all__ = ["library_path", "load", "sim_launch", "sim_ops"]
-
-_LOCK = threading.Lock()
-_LIBRARY: ctypes.CDLL | None = None
-
-
-def library_path() -> Path:
-    """Where the library belongs: beside this file."""
-    return Path(__file__).resolve().parent / "libtilelang_pto.so"
-
-
-def load() -> ctypes.CDLL:
-    """Load the library once; its functions register themselves with TVM-FFI.
-
-    Raises:
-        ConfigurationError: it is missing or does not fit the installed apache-tvm-ffi.
-    """
-    global _LIBRARY
-    with _LOCK:
-        if _LIBRARY is None:
-            import tvm_ffi  # noqa: F401  the library needs libtvm_ffi in the process
-
-            path = library_path()
-            if not path.exists():
-                raise ConfigurationError(
-                    "the native library is missing", where=(str(path),), advice="build it: pip install -e . --no-build-isolation"
-                )
-            try:
-                _LIBRARY = ctypes.CDLL(str(path))
-            except OSError as error:
-                raise ConfigurationError(
-                    f"the native library cannot be loaded: {error}",
-                    where=(str(path),),
-                    advice="build it again against the installed apache-tvm-ffi",
-                ) from error
-        return _LIBRARY
+__all__ = ["sim_launch", "sim_ops"]
 
 
 def _function(name: str) -> Any:
@@ -101,6 +64,7 @@ def sim_launch(
         Counts of what was executed.
 
     Raises:
+        ConfigurationError: the native library is not built or does not fit.
         SimulationError: the program is not valid, or was stopped.
     """
     launch = _function("tilelang_pto.sim_launch")

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "arith.h"
+#include "clones.h"
 #include "dispatch.h"
 #include "scalar_words.h"
 #include "simd.h"
@@ -11,7 +12,7 @@ namespace {
 
 // d, a, b: registers; c: mask
 template <class F, class T>
-const Inst* Binary(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Binary(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   const T* __restrict b = c.V<T>(in->b);
   T* __restrict d = c.V<T>(in->d);
@@ -22,7 +23,7 @@ const Inst* Binary(Context& c, const Inst* in) {
 
 // b: scalar
 template <class F, class T>
-const Inst* WithScalar(Context& c, const Inst* in) {
+PTO_CLONES const Inst* WithScalar(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   T* __restrict d = c.V<T>(in->d);
   const T b = c.S<T>(in->b);
@@ -32,7 +33,7 @@ const Inst* WithScalar(Context& c, const Inst* in) {
 }
 
 template <class F, class T>
-const Inst* Unary(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Unary(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   T* __restrict d = c.V<T>(in->d);
   for (int i = 0; i < kLanes<T>; ++i) d[i] = Apply1<F>(a[i]);
@@ -42,7 +43,7 @@ const Inst* Unary(Context& c, const Inst* in) {
 
 // Costly functions: only the active lanes.
 template <class F, class T>
-const Inst* UnaryActive(Context& c, const Inst* in) {
+PTO_CLONES const Inst* UnaryActive(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   T* __restrict d = c.V<T>(in->d);
   const uint64_t* m = c.M(in->c);
@@ -72,7 +73,7 @@ struct VectorShl {
 };
 
 template <class F, class T>
-const Inst* Shift(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Shift(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   const T* __restrict b = c.V<T>(in->b);
   T* __restrict d = c.V<T>(in->d);
@@ -93,7 +94,7 @@ const Inst* Shift(Context& c, const Inst* in) {
 
 // b: scalar of 64 bits
 template <class F, class T>
-const Inst* ShiftScalar(Context& c, const Inst* in) {
+PTO_CLONES const Inst* ShiftScalar(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   T* __restrict d = c.V<T>(in->d);
   const int64_t amount = c.S<int64_t>(in->b);
@@ -106,7 +107,7 @@ const Inst* ShiftScalar(Context& c, const Inst* in) {
 
 // d = a * b + e; c: mask
 template <class T>
-const Inst* Fused(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Fused(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   const T* __restrict b = c.V<T>(in->b);
   const T* __restrict addend = c.V<T>(in->e);
@@ -118,7 +119,7 @@ const Inst* Fused(Context& c, const Inst* in) {
 
 // d = a * x + b; e: scalar x
 template <class T>
-const Inst* Axpy(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Axpy(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   const T* __restrict b = c.V<T>(in->b);
   const T x = c.S<T>(in->e);
@@ -130,7 +131,7 @@ const Inst* Axpy(Context& c, const Inst* in) {
 
 // The difference is rounded to f32 before the exponential. imm: 0 even lanes, 1 odd lanes of f16 sources.
 template <class T>
-const Inst* ExpDif(Context& c, const Inst* in) {
+PTO_CLONES const Inst* ExpDif(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   const T* __restrict b = c.V<T>(in->b);
   float* __restrict d = c.V<float>(in->d);
@@ -145,7 +146,7 @@ const Inst* ExpDif(Context& c, const Inst* in) {
 }
 
 template <class F, class T>
-const Inst* Cmp(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Cmp(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   const T* __restrict b = c.V<T>(in->b);
   uint8_t flags[kLanes<T>];
@@ -158,7 +159,7 @@ const Inst* Cmp(Context& c, const Inst* in) {
 }
 
 template <class F, class T>
-const Inst* CmpScalar(Context& c, const Inst* in) {
+PTO_CLONES const Inst* CmpScalar(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   const T b = c.S<T>(in->b);
   uint8_t flags[kLanes<T>];

@@ -2,6 +2,7 @@
 //
 // Same width: lane i to lane i. Narrowing by k: source lane i to lane k*i + part, the other lanes are 0. Widening by k:
 // source lane k*i + part to lane i. The mask always belongs to the source lanes.
+#include "clones.h"
 #include "convert.h"
 #include "dispatch.h"
 #include "simd.h"
@@ -17,7 +18,7 @@ inline void SourceMask(const uint64_t* m, int part, uint64_t* out) {
 
 // Any pair. e: rounding, flag: saturate, imm: part
 template <class S, class D>
-const Inst* Convert(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Convert(Context& c, const Inst* in) {
   const S* s = c.V<S>(in->a);
   const uint64_t* m = c.M(in->c);
   const Rounding r = static_cast<Rounding>(in->e);
@@ -38,7 +39,7 @@ const Inst* Convert(Context& c, const Inst* in) {
 
 // f32 to f16 or bf16, nearest even.
 template <class D>
-const Inst* NarrowNearest(Context& c, const Inst* in) {
+PTO_CLONES const Inst* NarrowNearest(Context& c, const Inst* in) {
   const float* __restrict s = c.V<float>(in->a);
   uint32_t* __restrict d = c.V<uint32_t>(in->d);
   const int shift = 16 * static_cast<int>(in->imm);
@@ -57,7 +58,7 @@ const Inst* NarrowNearest(Context& c, const Inst* in) {
 }
 
 template <class S>
-const Inst* WidenHalf(Context& c, const Inst* in) {
+PTO_CLONES const Inst* WidenHalf(Context& c, const Inst* in) {
   const uint32_t* __restrict s = c.V<uint32_t>(in->a);
   float* __restrict d = c.V<float>(in->d);
   const int part = static_cast<int>(in->imm), shift = 16 * part;
@@ -68,7 +69,7 @@ const Inst* WidenHalf(Context& c, const Inst* in) {
   return in + 1;
 }
 
-const Inst* IntToFloatNearest(Context& c, const Inst* in) {
+PTO_CLONES const Inst* IntToFloatNearest(Context& c, const Inst* in) {
   const int32_t* __restrict s = c.V<int32_t>(in->a);
   float* __restrict d = c.V<float>(in->d);
   for (int i = 0; i < 64; ++i) d[i] = static_cast<float>(s[i]);
@@ -78,7 +79,7 @@ const Inst* IntToFloatNearest(Context& c, const Inst* in) {
 
 // Saturating toward zero or to nearest even.
 template <bool kNearest>
-const Inst* FloatToIntSaturating(Context& c, const Inst* in) {
+PTO_CLONES const Inst* FloatToIntSaturating(Context& c, const Inst* in) {
   const float* __restrict s = c.V<float>(in->a);
   int32_t* __restrict d = c.V<int32_t>(in->d);
   for (int i = 0; i < 64; ++i) {

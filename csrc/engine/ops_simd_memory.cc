@@ -1,6 +1,7 @@
 // Vector loads and stores.
 #include <cstring>
 
+#include "clones.h"
 #include "dispatch.h"
 #include "simd.h"
 
@@ -24,13 +25,13 @@ inline const uint8_t* Source(Context& c, const Inst* in, int64_t bytes, int64_t 
 
 // --- loads: d register, a pointer, b offset ---
 
-const Inst* LoadNorm(Context& c, const Inst* in) {
+PTO_CLONES const Inst* LoadNorm(Context& c, const Inst* in) {
   Copy256(c.v + in->d, Source(c, in, 256, 32));
   return in + 1;
 }
 
 template <class T>
-const Inst* LoadBroadcast(Context& c, const Inst* in) {
+PTO_CLONES const Inst* LoadBroadcast(Context& c, const Inst* in) {
   const T value = *reinterpret_cast<const T*>(Source(c, in, sizeof(T), sizeof(T)));
   T* d = c.V<T>(in->d);
   for (int i = 0; i < kLanes<T>; ++i) d[i] = value;
@@ -38,7 +39,7 @@ const Inst* LoadBroadcast(Context& c, const Inst* in) {
 }
 
 template <class T>
-const Inst* LoadUpsample(Context& c, const Inst* in) {
+PTO_CLONES const Inst* LoadUpsample(Context& c, const Inst* in) {
   const T* s = reinterpret_cast<const T*>(Source(c, in, 128, 32));
   T* d = c.V<T>(in->d);
   for (int i = 0; i < kLanes<T>; ++i) d[i] = s[i / 2];
@@ -46,7 +47,7 @@ const Inst* LoadUpsample(Context& c, const Inst* in) {
 }
 
 template <class T>
-const Inst* LoadDownsample(Context& c, const Inst* in) {
+PTO_CLONES const Inst* LoadDownsample(Context& c, const Inst* in) {
   const T* s = reinterpret_cast<const T*>(Source(c, in, 512, 32));
   T* d = c.V<T>(in->d);
   for (int i = 0; i < kLanes<T>; ++i) d[i] = s[2 * i];
@@ -54,14 +55,14 @@ const Inst* LoadDownsample(Context& c, const Inst* in) {
 }
 
 template <class T, class Wide>
-const Inst* LoadUnpack(Context& c, const Inst* in) {
+PTO_CLONES const Inst* LoadUnpack(Context& c, const Inst* in) {
   const T* s = reinterpret_cast<const T*>(Source(c, in, 256 * sizeof(T) / sizeof(Wide), 32));
   Wide* d = c.V<Wide>(in->d);
   for (int i = 0; i < kLanes<Wide>; ++i) d[i] = s[i];
   return in + 1;
 }
 
-const Inst* LoadBlock(Context& c, const Inst* in) {
+PTO_CLONES const Inst* LoadBlock(Context& c, const Inst* in) {
   const uint8_t* s = Source(c, in, 32, 32);
   for (int i = 0; i < 8; ++i) std::memcpy(c.v + in->d + 32 * i, s, 32);
   return in + 1;
@@ -69,7 +70,7 @@ const Inst* LoadBlock(Context& c, const Inst* in) {
 
 // Element k fills block k.
 template <class T>
-const Inst* LoadElementToBlock(Context& c, const Inst* in) {
+PTO_CLONES const Inst* LoadElementToBlock(Context& c, const Inst* in) {
   const T* s = reinterpret_cast<const T*>(Source(c, in, 8 * sizeof(T), 8 * sizeof(T)));
   T* d = c.V<T>(in->d);
   constexpr int kPerBlock = static_cast<int>(32 / sizeof(T));
@@ -80,7 +81,7 @@ const Inst* LoadElementToBlock(Context& c, const Inst* in) {
 // --- double loads: d and e registers ---
 
 template <class T>
-const Inst* LoadDeinterleave(Context& c, const Inst* in) {
+PTO_CLONES const Inst* LoadDeinterleave(Context& c, const Inst* in) {
   const T* __restrict s = reinterpret_cast<const T*>(Source(c, in, 512, 32));
   T* __restrict low = c.V<T>(in->d);
   T* __restrict high = c.V<T>(in->e);
@@ -88,7 +89,7 @@ const Inst* LoadDeinterleave(Context& c, const Inst* in) {
   return in + 1;
 }
 
-const Inst* LoadBlockDeinterleave(Context& c, const Inst* in) {
+PTO_CLONES const Inst* LoadBlockDeinterleave(Context& c, const Inst* in) {
   const uint8_t* s = Source(c, in, 512, 32);
   for (int i = 0; i < 8; ++i) {
     std::memcpy(c.v + in->d + 32 * i, s + 64 * i, 32);
@@ -114,7 +115,7 @@ int ActiveExtent(const uint64_t* m) {
 }
 
 template <int kBytes>
-const Inst* StoreNorm(Context& c, const Inst* in) {
+PTO_CLONES const Inst* StoreNorm(Context& c, const Inst* in) {
   const uint64_t* m = c.M(in->c);
   if (__builtin_expect(AllActive<kBytes>(m), 1)) {
     Copy256(Target(c, in, 256, 32), c.v + in->d);
@@ -141,14 +142,14 @@ const Inst* StoreNorm(Context& c, const Inst* in) {
 }
 
 template <class T>
-const Inst* StorePoint(Context& c, const Inst* in) {
+PTO_CLONES const Inst* StorePoint(Context& c, const Inst* in) {
   std::memcpy(Target(c, in, sizeof(T), sizeof(T)), c.v + in->d, sizeof(T));
   return in + 1;
 }
 
 // The low part of each wide lane.
 template <class T, class Wide>
-const Inst* StorePack(Context& c, const Inst* in) {
+PTO_CLONES const Inst* StorePack(Context& c, const Inst* in) {
   const uint64_t* m = c.M(in->c);
   const Wide* s = c.V<Wide>(in->d);
   if (AllActive<sizeof(Wide)>(m)) {
@@ -166,7 +167,7 @@ const Inst* StorePack(Context& c, const Inst* in) {
 
 // d and e registers; no mask
 template <class T>
-const Inst* StoreInterleave(Context& c, const Inst* in) {
+PTO_CLONES const Inst* StoreInterleave(Context& c, const Inst* in) {
   T* __restrict to = reinterpret_cast<T*>(Target(c, in, 512, 32));
   const T* __restrict low = c.V<T>(in->d);
   const T* __restrict high = c.V<T>(in->e);

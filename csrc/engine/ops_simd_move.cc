@@ -1,5 +1,6 @@
 // Broadcast, select and rearrangement of vector registers.
 #include "arith.h"
+#include "clones.h"
 #include "dispatch.h"
 #include "simd.h"
 
@@ -7,7 +8,7 @@ namespace pto::engine {
 namespace {
 
 template <int kBytes>
-const Inst* Select(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Select(Context& c, const Inst* in) {
   const uint64_t* __restrict a = c.V<uint64_t>(in->a);
   const uint64_t* __restrict b = c.V<uint64_t>(in->b);
   uint64_t* __restrict d = c.V<uint64_t>(in->d);
@@ -18,7 +19,7 @@ const Inst* Select(Context& c, const Inst* in) {
 }
 
 template <class T>
-const Inst* SelectIndexed(Context& c, const Inst* in) {
+PTO_CLONES const Inst* SelectIndexed(Context& c, const Inst* in) {
   const T *a = c.V<T>(in->a), *index = c.V<T>(in->b);
   T* d = c.V<T>(in->d);
   for (int i = 0; i < kLanes<T>; ++i) d[i] = a[index[i] & (kLanes<T> - 1)];
@@ -27,7 +28,7 @@ const Inst* SelectIndexed(Context& c, const Inst* in) {
 
 // a: scalar
 template <class T>
-const Inst* DupScalar(Context& c, const Inst* in) {
+PTO_CLONES const Inst* DupScalar(Context& c, const Inst* in) {
   const T x = c.S<T>(in->a);
   T* d = c.V<T>(in->d);
   for (int i = 0; i < kLanes<T>; ++i) d[i] = x;
@@ -36,7 +37,7 @@ const Inst* DupScalar(Context& c, const Inst* in) {
 }
 // a: register, its lane 0
 template <class T>
-const Inst* DupLane(Context& c, const Inst* in) {
+PTO_CLONES const Inst* DupLane(Context& c, const Inst* in) {
   const T x = c.V<T>(in->a)[0];
   T* d = c.V<T>(in->d);
   for (int i = 0; i < kLanes<T>; ++i) d[i] = x;
@@ -44,7 +45,7 @@ const Inst* DupLane(Context& c, const Inst* in) {
   return in + 1;
 }
 template <class T>
-const Inst* Broadcast(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Broadcast(Context& c, const Inst* in) {
   const T x = c.S<T>(in->a);
   T* d = c.V<T>(in->d);
   for (int i = 0; i < kLanes<T>; ++i) d[i] = x;
@@ -53,7 +54,7 @@ const Inst* Broadcast(Context& c, const Inst* in) {
 
 // imm: 1 ascending, -1 descending
 template <class T>
-const Inst* Iota(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Iota(Context& c, const Inst* in) {
   const T base = c.S<T>(in->a);
   T* d = c.V<T>(in->d);
   const int step = static_cast<int>(in->imm);
@@ -69,14 +70,14 @@ const Inst* Iota(Context& c, const Inst* in) {
   return in + 1;
 }
 
-const Inst* CopyVector(Context& c, const Inst* in) {
+PTO_CLONES const Inst* CopyVector(Context& c, const Inst* in) {
   std::memcpy(c.v + in->d, c.v + in->a, 256);
   return in + 1;
 }
 
 // d: low, e: high
 template <class T>
-const Inst* Interleave(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Interleave(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   const T* __restrict b = c.V<T>(in->b);
   T* __restrict low = c.V<T>(in->d);
@@ -87,7 +88,7 @@ const Inst* Interleave(Context& c, const Inst* in) {
   return in + 1;
 }
 template <class T>
-const Inst* Deinterleave(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Deinterleave(Context& c, const Inst* in) {
   const T* __restrict a = c.V<T>(in->a);
   const T* __restrict b = c.V<T>(in->b);
   T* __restrict low = c.V<T>(in->d);

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "arith.h"
+#include "clones.h"
 #include "dispatch.h"
 #include "simd.h"
 
@@ -45,7 +46,7 @@ void Gather(const T* a, const uint64_t* m, R fill, R* out) {
 
 // T elements, sums in R (wider for 16-bit integers).
 template <class T, class R>
-const Inst* FullAdd(Context& c, const Inst* in) {
+PTO_CLONES const Inst* FullAdd(Context& c, const Inst* in) {
   R v[kLanes<T>];
   Gather(c.V<T>(in->a), c.M(in->c), R{}, v);
   const R sum = TreeSum<T, R, kLanes<T>>(v);
@@ -55,7 +56,7 @@ const Inst* FullAdd(Context& c, const Inst* in) {
 }
 
 template <class T, class R>
-const Inst* GroupAdd(Context& c, const Inst* in) {
+PTO_CLONES const Inst* GroupAdd(Context& c, const Inst* in) {
   constexpr int kGroup = static_cast<int>(32 / sizeof(T));
   R v[kLanes<T>];
   Gather(c.V<T>(in->a), c.M(in->c), R{}, v);
@@ -67,7 +68,7 @@ const Inst* GroupAdd(Context& c, const Inst* in) {
 
 // Lane 0: the value, lane 1: index of its first occurrence (of the first NaN if there is one).
 template <class F, class T>
-const Inst* FullExtreme(Context& c, const Inst* in) {
+PTO_CLONES const Inst* FullExtreme(Context& c, const Inst* in) {
   using U = std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>>;
   T v[kLanes<T>];
   const uint64_t* m = c.M(in->c);
@@ -93,7 +94,7 @@ const Inst* FullExtreme(Context& c, const Inst* in) {
 }
 
 template <class F, class T>
-const Inst* GroupExtreme(Context& c, const Inst* in) {
+PTO_CLONES const Inst* GroupExtreme(Context& c, const Inst* in) {
   constexpr int kGroup = static_cast<int>(32 / sizeof(T));
   T v[kLanes<T>];
   Gather(c.V<T>(in->a), c.M(in->c), Neutral<T>(std::is_same_v<F, Maximum>), v);

@@ -7,6 +7,7 @@
 
 #include "arith.h"
 #include "builder.h"
+#include "clones.h"
 #include "convert.h"
 #include "core.h"
 #include "dispatch.h"
@@ -19,7 +20,7 @@ namespace {
 // --- handlers the builder uses ---
 
 template <class T>
-const Inst* SpreadLanes(Context& c, const Inst* in) {
+PTO_CLONES const Inst* SpreadLanes(Context& c, const Inst* in) {
   const T x = c.S<T>(in->a);
   T* d = c.V<T>(in->d);
   for (int i = 0; i < c.threads; ++i) d[i] = x;
@@ -28,7 +29,7 @@ const Inst* SpreadLanes(Context& c, const Inst* in) {
 
 // The active range of all components; inactive threads inside it are overwritten, which nothing sees.
 template <class T>
-const Inst* MoveLanes(Context& c, const Inst* in) {
+PTO_CLONES const Inst* MoveLanes(Context& c, const Inst* in) {
   for (uint32_t k = 0; k < in->e; ++k) {
     const T* a = c.V<T>(in->a) + k * static_cast<uint32_t>(c.threads);
     T* d = c.V<T>(in->d) + k * static_cast<uint32_t>(c.threads);
@@ -38,7 +39,7 @@ const Inst* MoveLanes(Context& c, const Inst* in) {
 }
 
 template <class T>
-const Inst* MergeLanes(Context& c, const Inst* in) {
+PTO_CLONES const Inst* MergeLanes(Context& c, const Inst* in) {
   if (c.mask.all) return MoveLanes<T>(c, in);
   const uint8_t* active = c.mask.active;
   for (uint32_t k = 0; k < in->e; ++k) {
@@ -50,7 +51,7 @@ const Inst* MergeLanes(Context& c, const Inst* in) {
 }
 
 template <class T>
-const Inst* WidenLanes(Context& c, const Inst* in) {
+PTO_CLONES const Inst* WidenLanes(Context& c, const Inst* in) {
   const T* a = c.V<T>(in->a);
   int64_t* d = c.V<int64_t>(in->d);
   for (int i = c.mask.lo; i < c.mask.hi; ++i) d[i] = static_cast<int64_t>(a[i]);
@@ -60,7 +61,7 @@ const Inst* WidenLanes(Context& c, const Inst* in) {
 // --- arithmetic: e components ---
 
 template <class F, class T>
-const Inst* Unary(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Unary(Context& c, const Inst* in) {
   for (uint32_t k = 0; k < in->e; ++k) {
     const T* __restrict a = c.V<T>(in->a) + k * static_cast<uint32_t>(c.threads);
     T* __restrict d = c.V<T>(in->d) + k * static_cast<uint32_t>(c.threads);
@@ -72,7 +73,7 @@ const Inst* Unary(Context& c, const Inst* in) {
 
 // kUniformB: b is a scalar slot
 template <class F, class T, bool kUniformB>
-const Inst* Binary(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Binary(Context& c, const Inst* in) {
   for (uint32_t k = 0; k < in->e; ++k) {
     const T* __restrict a = c.V<T>(in->a) + k * static_cast<uint32_t>(c.threads);
     T* __restrict d = c.V<T>(in->d) + k * static_cast<uint32_t>(c.threads);
@@ -89,7 +90,7 @@ const Inst* Binary(Context& c, const Inst* in) {
 }
 
 template <class F, class T, bool kUniformB>
-const Inst* Division(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Division(Context& c, const Inst* in) {
   if constexpr (!kIsFloat<T>) {
     if constexpr (kUniformB) {
       if (c.S<T>(in->b) == 0) c.Fail(in, "division by zero");
@@ -106,7 +107,7 @@ const Inst* Division(Context& c, const Inst* in) {
 }
 
 template <class T>
-const Inst* Fma(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Fma(Context& c, const Inst* in) {
   for (uint32_t k = 0; k < in->e; ++k) {
     const uint32_t skip = k * static_cast<uint32_t>(c.threads);
     const T *x = c.V<T>(in->a) + skip, *y = c.V<T>(in->b) + skip, *z = c.V<T>(in->c) + skip;
@@ -117,7 +118,7 @@ const Inst* Fma(Context& c, const Inst* in) {
 }
 
 template <class F, class T, bool kUniformB>
-const Inst* Cmp(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Cmp(Context& c, const Inst* in) {
   for (uint32_t k = 0; k < in->e; ++k) {
     const T* __restrict a = c.V<T>(in->a) + k * static_cast<uint32_t>(c.threads);
     uint8_t* __restrict d = c.V<uint8_t>(in->d) + k * static_cast<uint32_t>(c.threads);
@@ -134,7 +135,7 @@ const Inst* Cmp(Context& c, const Inst* in) {
 }
 
 template <class T>
-const Inst* Select(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Select(Context& c, const Inst* in) {
   const uint8_t* condition = c.V<uint8_t>(in->a);
   for (uint32_t k = 0; k < in->e; ++k) {
     const uint32_t skip = k * static_cast<uint32_t>(c.threads);
@@ -147,7 +148,7 @@ const Inst* Select(Context& c, const Inst* in) {
 
 // imm: rounding, flag: saturate
 template <class S, class D>
-const Inst* Cast(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Cast(Context& c, const Inst* in) {
   const Rounding r = static_cast<Rounding>(in->imm);
   const bool saturate = in->flag != 0;
   for (uint32_t k = 0; k < in->e; ++k) {
@@ -166,7 +167,7 @@ const Inst* Cast(Context& c, const Inst* in) {
 }
 
 template <class S>
-const Inst* CastToBit(Context& c, const Inst* in) {
+PTO_CLONES const Inst* CastToBit(Context& c, const Inst* in) {
   const S* a = c.V<S>(in->a);
   uint8_t* d = c.V<uint8_t>(in->d);
   for (int i = c.mask.lo; i < c.mask.hi; ++i) d[i] = static_cast<uint8_t>(a[i] & 1);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "builder.h"
+#include "clones.h"
 #include "core.h"
 #include "dispatch.h"
 #include "simt.h"
@@ -81,7 +82,7 @@ inline void ForActive(const Context& c, F f) {
 // d: value lane array, a: pointer, b: offset lane array, c: bytes of the alignment, e: components
 
 template <Space kSpace, class T, class Offset>
-const Inst* Load(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Load(Context& c, const Inst* in) {
   const int64_t n = in->e;
   const uint8_t* data = Addresses<kSpace, Offset>(c, in, sizeof(T), static_cast<int64_t>(sizeof(T)) * n, in->c);
   for (int64_t k = 0; k < n; ++k) {
@@ -93,7 +94,7 @@ const Inst* Load(Context& c, const Inst* in) {
 }
 
 template <Space kSpace, class T, class Offset>
-const Inst* Store(Context& c, const Inst* in) {
+PTO_CLONES const Inst* Store(Context& c, const Inst* in) {
   const int64_t n = in->e;
   uint8_t* data = Addresses<kSpace, Offset>(c, in, sizeof(T), static_cast<int64_t>(sizeof(T)) * n, in->c);
   // Threads in order: with several writers the last thread wins.
@@ -112,7 +113,7 @@ const Inst* Store(Context& c, const Inst* in) {
 
 // Pointers that differ between threads: a and b are lane arrays, b of i64.
 template <Space kSpace, class T, bool kLoad>
-const Inst* AccessAny(Context& c, const Inst* in) {
+PTO_CLONES const Inst* AccessAny(Context& c, const Inst* in) {
   const uint64_t* pointer = c.V<uint64_t>(in->a);
   const int64_t* off = c.V<int64_t>(in->b);
   const int64_t n = in->e, bytes = static_cast<int64_t>(sizeof(T)) * n;
@@ -142,7 +143,7 @@ inline void MoveElement(Context& c, const Inst* in, T* base, int64_t k, int64_t 
 
 // Same element in every thread: a and b are scalar slots.
 template <class T, bool kLoad>
-const Inst* StackUniform(Context& c, const Inst* in) {
+PTO_CLONES const Inst* StackUniform(Context& c, const Inst* in) {
   const uint64_t p = c.S<uint64_t>(in->a);
   const StackBuffer& buffer = c.Stack(in, p, c.threads, sizeof(T));
   const int64_t offset = OffsetOf(p) + c.S<int64_t>(in->b) * static_cast<int64_t>(sizeof(T));
@@ -157,7 +158,7 @@ const Inst* StackUniform(Context& c, const Inst* in) {
 
 // a and b are lane arrays
 template <class T, bool kLoad>
-const Inst* StackAny(Context& c, const Inst* in) {
+PTO_CLONES const Inst* StackAny(Context& c, const Inst* in) {
   const uint64_t* pointer = c.V<uint64_t>(in->a);
   const int64_t* off = c.V<int64_t>(in->b);
   const int64_t n = in->e;
