@@ -130,3 +130,18 @@ def test_same_register_arithmetic_is_done_once():
     text = "\n".join(body_of(vector_kernel("k", (), lambda _: sequence(tirx.AllocBuffer(buffer), body))))
     assert text.count("pto.vlds(") == 1
     assert text.count("pto.vadd(") == 1
+
+
+def test_source_positions_become_comments():
+    """TIR expressions may carry spans; the first statement of a source line gets a comment."""
+    import tvm
+
+    def flag(line, number):
+        span = tvm.ir.Span(tvm.ir.SourceName("kernels.py"), line, line, 1, 2)
+        plain = op("tl.ascend_set_flag", "handle", "V_MTE3", number)
+        return tirx.Evaluate(tirx.Call("handle", plain.op, list(plain.args), span=span))
+
+    mod = vector_kernel("k", (), lambda _: sequence(flag(7, 0), flag(7, 1), flag(9, 2)))
+    lines = body_of(mod)
+    assert [line for line in lines if line.startswith("#")] == ["# kernels.py:7", "# kernels.py:9"]
+    assert lines.index("# kernels.py:9") == lines.index('pto.set_flag("V", "MTE3", event_id=2)') - 1

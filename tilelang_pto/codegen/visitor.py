@@ -73,6 +73,7 @@ class Visitor:
         self.ub_views: set[str] = set()
         self.arguments_alias = False
         self._statements: list[Any] = []
+        self._position = ""
 
     def analyse(self, body: Any) -> None:
         """Run the analyses that rules rely on."""
@@ -86,10 +87,18 @@ class Visitor:
         """Emit a statement."""
         rule = STATEMENT_RULES.get(type(node))
         self._statements.append(node)
+        self._source_comment(node)
         if rule is None:
             self.unsupported(f"statement {type(node).__name__} has no rule")
         rule(self, node)
         self._statements.pop()
+
+    def _source_comment(self, node: Any) -> None:
+        """A comment with the position in the TileLang source, where TIR carries one and it is not that of the statement before."""
+        position = source_position(node)
+        if position and position != self._position:
+            self.b.comment(position)
+            self._position = position
 
     def expr(self, node: Any) -> Value:
         """Value of an expression."""
@@ -203,10 +212,19 @@ class Visitor:
         where = [f"kernel {self.kernel}"]
         if self._statements:
             where.append(f"TIR: {_statement_line(self._statements[-1])}")
-            span = getattr(self._statements[-1], "span", None)
-            if span is not None:
-                where.append(f"{span.source_name.name}:{span.line}")
+            position = source_position(self._statements[-1])
+            if position:
+                where.append(position)
         raise UnsupportedError(what, where=tuple(where), advice=advice)
+
+
+def source_position(node: Any) -> str:
+    """``file:line`` of a statement, from its own span or that of its value; empty if it has none."""
+    for carrier in (node, getattr(node, "value", None), getattr(node, "condition", None)):
+        span = getattr(carrier, "span", None)
+        if span is not None:
+            return f"{span.source_name.name}:{span.line}"
+    return ""
 
 
 def slot_variables(body: Any) -> list[Any]:
