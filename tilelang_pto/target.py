@@ -8,6 +8,7 @@ uses the printed target as part of its key, so the attribute also keeps kernels 
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -106,8 +107,17 @@ def _warn_if_stale(used: str) -> None:
         warnings.warn(
             f"the environment has {STALE_VARIABLE}={named}, but the target in use is {used}; TileLang reads TILELANG_DEFAULT_TARGET only",
             StaleTargetWarning,
-            stacklevel=6,
+            stacklevel=_user_stack_level(),
         )
+
+
+def _user_stack_level() -> int:
+    """How far up the code that uses TileLang is: one compilation normalizes its target several times, and a warning that
+    points to the user's line is shown once."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("tilelang", "tilelang_pto"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def normalize_pto_target(target: TargetLike) -> Target | None:
