@@ -33,17 +33,23 @@ inline T Apply2(T a, T b) {
 struct Add {
   static float Float(float a, float b) { return a + b; }
   template <class T>
-  static T Int(T a, T b) { return static_cast<T>(static_cast<Wrap<T>>(a) + static_cast<Wrap<T>>(b)); }
+  static T Int(T a, T b) {
+    return static_cast<T>(static_cast<Wrap<T>>(a) + static_cast<Wrap<T>>(b));
+  }
 };
 struct Sub {
   static float Float(float a, float b) { return a - b; }
   template <class T>
-  static T Int(T a, T b) { return static_cast<T>(static_cast<Wrap<T>>(a) - static_cast<Wrap<T>>(b)); }
+  static T Int(T a, T b) {
+    return static_cast<T>(static_cast<Wrap<T>>(a) - static_cast<Wrap<T>>(b));
+  }
 };
 struct Mul {
   static float Float(float a, float b) { return a * b; }
   template <class T>
-  static T Int(T a, T b) { return static_cast<T>(static_cast<Wrap<T>>(a) * static_cast<Wrap<T>>(b)); }
+  static T Int(T a, T b) {
+    return static_cast<T>(static_cast<Wrap<T>>(a) * static_cast<Wrap<T>>(b));
+  }
 };
 
 // Integer division: callers refuse a zero divisor first; here it only must not trap.
@@ -78,15 +84,21 @@ struct Rem {
 
 struct And {
   template <class T>
-  static T Int(T a, T b) { return static_cast<T>(a & b); }
+  static T Int(T a, T b) {
+    return static_cast<T>(a & b);
+  }
 };
 struct Or {
   template <class T>
-  static T Int(T a, T b) { return static_cast<T>(a | b); }
+  static T Int(T a, T b) {
+    return static_cast<T>(a | b);
+  }
 };
 struct Xor {
   template <class T>
-  static T Int(T a, T b) { return static_cast<T>(a ^ b); }
+  static T Int(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
 };
 
 // Shift amounts count as unsigned; one of at least the width shifts everything out.
@@ -120,7 +132,9 @@ struct Maximum {
     return b != b ? b : r;
   }
   template <class T>
-  static T Int(T a, T b) { return a > b ? a : b; }
+  static T Int(T a, T b) {
+    return a > b ? a : b;
+  }
 };
 struct Minimum {
   static float Float(float a, float b) {
@@ -130,7 +144,9 @@ struct Minimum {
     return b != b ? b : r;
   }
   template <class T>
-  static T Int(T a, T b) { return a < b ? a : b; }
+  static T Int(T a, T b) {
+    return a < b ? a : b;
+  }
 };
 // A number wins over NaN.
 struct Max {
@@ -141,7 +157,9 @@ struct Max {
     return b != b ? a : r;
   }
   template <class T>
-  static T Int(T a, T b) { return a > b ? a : b; }
+  static T Int(T a, T b) {
+    return a > b ? a : b;
+  }
 };
 struct Min {
   static float Float(float a, float b) {
@@ -151,7 +169,9 @@ struct Min {
     return b != b ? a : r;
   }
   template <class T>
-  static T Int(T a, T b) { return a < b ? a : b; }
+  static T Int(T a, T b) {
+    return a < b ? a : b;
+  }
 };
 struct Pow {
   static float Float(float a, float b) { return std::pow(a, b); }
@@ -160,12 +180,16 @@ struct Pow {
 struct Neg {
   static float Float(float a) { return BitCast<float>(BitCast<uint32_t>(a) ^ 0x80000000u); }
   template <class T>
-  static T Int(T a) { return static_cast<T>(Wrap<T>(0) - static_cast<Wrap<T>>(a)); }
+  static T Int(T a) {
+    return static_cast<T>(Wrap<T>(0) - static_cast<Wrap<T>>(a));
+  }
 };
 struct Abs {
   static float Float(float a) { return BitCast<float>(BitCast<uint32_t>(a) & 0x7FFFFFFFu); }
   template <class T>
-  static T Int(T a) { return a < 0 ? Neg::Int(a) : a; }
+  static T Int(T a) {
+    return a < 0 ? Neg::Int(a) : a;
+  }
 };
 struct Exp {
   static float Float(float a) { return std::exp(a); }
@@ -198,11 +222,15 @@ struct Relu {
   // NaN stays NaN, -0 becomes +0.
   static float Float(float a) { return a > 0 ? a : (a != a ? a : 0.0f); }
   template <class T>
-  static T Int(T a) { return a > 0 ? a : T(0); }
+  static T Int(T a) {
+    return a > 0 ? a : T(0);
+  }
 };
 struct Not {
   template <class T>
-  static T Int(T a) { return static_cast<T>(~a); }
+  static T Int(T a) {
+    return static_cast<T>(~a);
+  }
 };
 
 // a * b + c, rounded once.
@@ -220,27 +248,39 @@ inline T MultiplyAdd(T a, T b, T c) {
 
 struct Eq {
   template <class T>
-  static bool Do(T a, T b) { return a == b; }
+  static bool Do(T a, T b) {
+    return a == b;
+  }
 };
 struct Ne {
   template <class T>
-  static bool Do(T a, T b) { return a != b; }
+  static bool Do(T a, T b) {
+    return a != b;
+  }
 };
 struct Lt {
   template <class T>
-  static bool Do(T a, T b) { return a < b; }
+  static bool Do(T a, T b) {
+    return a < b;
+  }
 };
 struct Le {
   template <class T>
-  static bool Do(T a, T b) { return a <= b; }
+  static bool Do(T a, T b) {
+    return a <= b;
+  }
 };
 struct Gt {
   template <class T>
-  static bool Do(T a, T b) { return a > b; }
+  static bool Do(T a, T b) {
+    return a > b;
+  }
 };
 struct Ge {
   template <class T>
-  static bool Do(T a, T b) { return a >= b; }
+  static bool Do(T a, T b) {
+    return a >= b;
+  }
 };
 
 template <class F, class T>

@@ -51,9 +51,9 @@ enum class Bank : uint8_t { kScalar, kVector, kMask, kLane };
 struct Place {
   Bank bank = Bank::kScalar;
   uint32_t slot = 0;
-  uint32_t bytes = 8;       // kScalar: 8, or more for a short vector; kLane: of one thread
-  uint32_t element = 8;     // kLane: bytes of one element (a short vector has several, element-major)
-  bool constant = false;    // bits is known
+  uint32_t bytes = 8;     // kScalar: 8, or more for a short vector; kLane: of one thread
+  uint32_t element = 8;   // kLane: bytes of one element (a short vector has several, element-major)
+  bool constant = false;  // bits is known
   uint64_t bits = 0;
 };
 
@@ -97,17 +97,17 @@ class Builder {
   std::string TextAttribute(const Op& op, const char* key, const std::string& fallback) const;
 
   // Operands and results.
-  Place Find(uint32_t value);                          // captures from the parent when needed
-  uint32_t Scalar(uint32_t value);                     // slot of a scalar or pointer
-  uint32_t Int64(uint32_t value);                      // slot of the integer widened to 64 bits
+  Place Find(uint32_t value);       // captures from the parent when needed
+  uint32_t Scalar(uint32_t value);  // slot of a scalar or pointer
+  uint32_t Int64(uint32_t value);   // slot of the integer widened to 64 bits
   uint32_t Vector(uint32_t value);
   uint32_t Mask(uint32_t value);
-  bool IsVarying(uint32_t value) const;                // simt only
-  uint32_t Lanes(uint32_t value);                      // slot of lane arrays; a uniform value is spread
-  uint32_t Lanes64(uint32_t value);                    // the same, widened to 64 bits
+  bool IsVarying(uint32_t value) const;  // simt only
+  uint32_t Lanes(uint32_t value);        // slot of lane arrays; a uniform value is spread
+  uint32_t Lanes64(uint32_t value);      // the same, widened to 64 bits
   Place Define(uint32_t value);
   void DefineConstant(uint32_t value, uint64_t bits);
-  void DefineAs(uint32_t value, const Place& place);   // a result that is stored elsewhere already
+  void DefineAs(uint32_t value, const Place& place);  // a result that is stored elsewhere already
 
   uint32_t ScalarTemp(uint32_t bytes = 8);
   uint32_t ScalarConstant(uint64_t bits);
@@ -147,7 +147,7 @@ class Builder {
   Code& code_;
   const Op* op_ = nullptr;
   std::unordered_map<uint32_t, Place> places_;
-  std::unordered_map<uint32_t, Place> spread_;    // uniform value -> lane copy, for constants and captures
+  std::unordered_map<uint32_t, Place> spread_;  // uniform value -> lane copy, for constants and captures
   std::unordered_map<uint64_t, uint32_t> constants_;
   std::vector<std::vector<uint32_t>> scopes_;
   std::vector<Inst> prologue_;

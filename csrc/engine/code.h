@@ -26,8 +26,8 @@ struct Inst {
   Handler fn = nullptr;
   uint32_t d = 0, a = 0, b = 0, c = 0;  // byte offsets of slots, or small numbers
   int64_t imm = 0;
-  uint32_t e = 0;       // one more slot or number
-  int32_t jump = 0;     // relative, in instructions
+  uint32_t e = 0;    // one more slot or number
+  int32_t jump = 0;  // relative, in instructions
   uint8_t counter = kCountScalar;
   uint8_t flag = 0;
 };

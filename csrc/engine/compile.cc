@@ -10,8 +10,7 @@ namespace {
 
 int64_t Extend(uint64_t bits, DType t) {
   const int shift = 64 - 8 * ByteSize(t);
-  return IsUnsigned(t) ? static_cast<int64_t>(bits << shift >> shift)
-                       : static_cast<int64_t>(bits << shift) >> shift;
+  return IsUnsigned(t) ? static_cast<int64_t>(bits << shift >> shift) : static_cast<int64_t>(bits << shift) >> shift;
 }
 
 const Inst* MoveScalar(Context& c, const Inst* in) {
@@ -39,13 +38,21 @@ const Inst* Widen(Context& c, const Inst* in) {
 
 Handler WidenFor(DType t) {
   switch (t) {
-    case DType::kI1: case DType::kU8: return &Widen<uint8_t>;
-    case DType::kI8: return &Widen<int8_t>;
-    case DType::kI16: return &Widen<int16_t>;
-    case DType::kU16: return &Widen<uint16_t>;
-    case DType::kI32: return &Widen<int32_t>;
-    case DType::kU32: return &Widen<uint32_t>;
-    default: return nullptr;
+    case DType::kI1:
+    case DType::kU8:
+      return &Widen<uint8_t>;
+    case DType::kI8:
+      return &Widen<int8_t>;
+    case DType::kI16:
+      return &Widen<int16_t>;
+    case DType::kU16:
+      return &Widen<uint16_t>;
+    case DType::kI32:
+      return &Widen<int32_t>;
+    case DType::kU32:
+      return &Widen<uint32_t>;
+    default:
+      return nullptr;
   }
 }
 
@@ -90,7 +97,8 @@ void Builder::ExpectPointer(uint32_t value) const {
   Expect(Type(value).kind == Kind::kPointer, std::string("expected a pointer, found a ") + Name(Type(value).kind));
 }
 void Builder::ExpectVector(uint32_t value) const {
-  Expect(Type(value).kind == Kind::kVector, std::string("expected a vector register, found a ") + Name(Type(value).kind));
+  Expect(Type(value).kind == Kind::kVector,
+         std::string("expected a vector register, found a ") + Name(Type(value).kind));
 }
 void Builder::ExpectMask(uint32_t value, int element_bytes) const {
   const ValueType& t = Type(value);
@@ -103,8 +111,8 @@ void Builder::ExpectMask(uint32_t value, int element_bytes) const {
 void Builder::ExpectSame(uint32_t a, uint32_t b) const {
   const ValueType &x = Type(a), &y = Type(b);
   if (x != y) {
-    Fail(std::string("operand types differ: ") + Name(x.kind) + " of " + Name(x.dtype) + " and " + Name(y.kind) + " of " +
-         Name(y.dtype));
+    Fail(std::string("operand types differ: ") + Name(x.kind) + " of " + Name(x.dtype) + " and " + Name(y.kind) +
+         " of " + Name(y.dtype));
   }
 }
 
@@ -157,7 +165,9 @@ Place Builder::Allocate(const ValueType& type, bool varying) {
   uint32_t elements = type.kind == Kind::kShortVector ? type.lanes : 1;
   uint32_t element = type.kind == Kind::kPointer ? 8 : static_cast<uint32_t>(ByteSize(type.dtype));
   switch (type.kind) {
-    case Kind::kScalar: case Kind::kPointer: case Kind::kShortVector:
+    case Kind::kScalar:
+    case Kind::kPointer:
+    case Kind::kShortVector:
       if (varying) {
         p.bank = Bank::kLane;
         p.element = element;
@@ -168,7 +178,8 @@ Place Builder::Allocate(const ValueType& type, bool varying) {
         p.slot = ScalarTemp(p.bytes);
       }
       break;
-    case Kind::kVector: case Kind::kAlignState:
+    case Kind::kVector:
+    case Kind::kAlignState:
       Expect(unit_ == kOnVector, "a vector register exists only in a vecscope");
       p.bank = Bank::kVector;
       p.slot = static_cast<uint32_t>(code_.vector_bytes);
@@ -366,13 +377,19 @@ void Builder::Move(const std::vector<Place>& to, const std::vector<Place>& from,
     for (size_t i = 0; i < to.size(); ++i) {
       Place t = to[i];
       switch (t.bank) {
-        case Bank::kScalar: t.slot = ScalarTemp(t.bytes); break;
+        case Bank::kScalar:
+          t.slot = ScalarTemp(t.bytes);
+          break;
         case Bank::kVector:
           t.slot = static_cast<uint32_t>(code_.vector_bytes);
           code_.vector_bytes += 256;
           break;
-        case Bank::kMask: t.slot = MaskTemp(); break;
-        case Bank::kLane: t.slot = LaneTemp(t.bytes); break;
+        case Bank::kMask:
+          t.slot = MaskTemp();
+          break;
+        case Bank::kLane:
+          t.slot = LaneTemp(t.bytes);
+          break;
       }
       emit(t, from[i], false);
       source[i] = t;
@@ -496,7 +513,8 @@ bool Builder::Analyse(const Region& region) {
       bool v = any || !FindOp(op.name, kUniform);
       for (uint32_t r : op.results) v |= Type(r).kind == Kind::kShortVector;
       // Each thread has its own copy of a stack buffer.
-      for (uint32_t o : op.operands) v |= op.name == "load" && Type(o).kind == Kind::kPointer && Type(o).space == Space::kStack;
+      for (uint32_t o : op.operands)
+        v |= op.name == "load" && Type(o).kind == Kind::kPointer && Type(o).space == Space::kStack;
       if (v) {
         for (uint32_t r : op.results) changed |= MarkVarying(r);
       }

@@ -33,11 +33,16 @@ inline bool ParseRounding(const std::string& word, Rounding* r) {
 
 inline double RoundIntegral(double x, Rounding r) {
   switch (r) {
-    case Rounding::kR: return std::nearbyint(x);
-    case Rounding::kA: return std::round(x);
-    case Rounding::kF: return std::floor(x);
-    case Rounding::kC: return std::ceil(x);
-    case Rounding::kZ: return std::trunc(x);
+    case Rounding::kR:
+      return std::nearbyint(x);
+    case Rounding::kA:
+      return std::round(x);
+    case Rounding::kF:
+      return std::floor(x);
+    case Rounding::kC:
+      return std::ceil(x);
+    case Rounding::kZ:
+      return std::trunc(x);
     case Rounding::kO: {
       const double t = std::trunc(x);
       if (t == x || std::fmod(t, 2.0) != 0) return t;
@@ -102,8 +107,9 @@ inline D NarrowFloat(double x, Rounding r, bool saturate) {
 
 template <class D, class S>
 inline D ClampInt(S x) {
-  const bool low = std::is_signed_v<S> && x < 0 &&
-                   (std::is_unsigned_v<D> || static_cast<int64_t>(x) < static_cast<int64_t>(std::numeric_limits<D>::min()));
+  const bool low =
+      std::is_signed_v<S> && x < 0 &&
+      (std::is_unsigned_v<D> || static_cast<int64_t>(x) < static_cast<int64_t>(std::numeric_limits<D>::min()));
   if (low) return std::numeric_limits<D>::min();
   const bool high = (std::is_unsigned_v<S> || x > 0) &&
                     static_cast<uint64_t>(x) > static_cast<uint64_t>(std::numeric_limits<D>::max());

@@ -32,13 +32,13 @@ void Context::FailGm(const Inst* in, uint64_t pointer, int64_t offset, int64_t n
 }
 
 void Context::FailUb(const Inst* in, int64_t offset, int64_t n) const {
-  Fail(in, "UB access out of bounds: " + std::to_string(n) + " bytes at address " + std::to_string(offset) + ", the UB has " +
-               std::to_string(ub_bytes) + " bytes");
+  Fail(in, "UB access out of bounds: " + std::to_string(n) + " bytes at address " + std::to_string(offset) +
+               ", the UB has " + std::to_string(ub_bytes) + " bytes");
 }
 
 void Context::FailAlignment(const Inst* in, int64_t offset, int64_t alignment) const {
-  Fail(in, "misaligned access: address " + std::to_string(offset) + " is not a multiple of " + std::to_string(alignment) +
-               " bytes");
+  Fail(in, "misaligned access: address " + std::to_string(offset) + " is not a multiple of " +
+               std::to_string(alignment) + " bytes");
 }
 
 void Context::FailStack(const Inst* in, int64_t element, int64_t count) const {
@@ -48,8 +48,8 @@ void Context::FailStack(const Inst* in, int64_t element, int64_t count) const {
 void Context::BindStack(const Inst* in, uint64_t pointer, int wanted, int bytes) const {
   StackBuffer& b = buffers[ObjectOf(pointer)];
   if (b.element_bytes != bytes) {
-    Fail(in, "a buffer of " + std::to_string(b.element_bytes) + "-byte elements is accessed with " + std::to_string(bytes) +
-                 "-byte elements");
+    Fail(in, "a buffer of " + std::to_string(b.element_bytes) + "-byte elements is accessed with " +
+                 std::to_string(bytes) + "-byte elements");
   }
   if (b.threads != 0) {
     Fail(in, "a buffer is used by " + std::to_string(b.threads) + " threads and by " + std::to_string(wanted));

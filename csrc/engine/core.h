@@ -81,9 +81,9 @@ class InOrderPolicy final : public DrainPolicy {
 // Scratch of one host thread, lent to the core it runs.
 struct Workspace {
   AlignedBytes ub;
-  AlignedBytes vector;     // vector registers or lane arrays of the running vector function
+  AlignedBytes vector;  // vector registers or lane arrays of the running vector function
   AlignedBytes mask;
-  AlignedBytes scalar;     // its scalar frame
+  AlignedBytes scalar;  // its scalar frame
   AlignedBytes addresses;
 };
 

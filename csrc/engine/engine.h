@@ -83,9 +83,9 @@ struct Arg {
 };
 
 struct LaunchOptions {
-  int host_threads = 0;                      // 0: hardware concurrency
-  int64_t ub_bytes = 256 * 1024;             // unified buffer of one vector core
-  int poison_byte = 0xFF;                    // what fresh UB holds; 0xFF reads as NaN in every float type
+  int host_threads = 0;                           // 0: hardware concurrency
+  int64_t ub_bytes = 256 * 1024;                  // unified buffer of one vector core
+  int poison_byte = 0xFF;                         // what fresh UB holds; 0xFF reads as NaN in every float type
   int64_t max_steps_per_core = INT64_C(1) << 40;  // instructions before a core counts as endless
   bool collect_stats = true;
 };

@@ -9,7 +9,8 @@ std::string Readable(const std::string& message, const ErrorPlace& p) {
   if (!p.function.empty()) s += "\n  in kernel " + p.function;
   if (!p.op.empty()) s += "\n  in " + p.op;
   if (!p.file.empty() || p.line >= 0) {
-    s += "\n  in " + (p.file.empty() ? std::string("line") : p.file) + (p.line >= 0 ? ":" + std::to_string(p.line) : "");
+    s +=
+        "\n  in " + (p.file.empty() ? std::string("line") : p.file) + (p.line >= 0 ? ":" + std::to_string(p.line) : "");
   }
   if (p.core >= 0) s += "\n  in block " + std::to_string(p.core) + (p.pipe.empty() ? "" : ", pipe " + p.pipe);
   return s;
@@ -27,8 +28,9 @@ Error::Error(const std::string& text, ErrorPlace where)
       op(place.op) {}
 
 const char* Name(DType t) {
-  static const char* const kNames[] = {"none", "i1",  "i8",   "ui8", "i16",    "ui16",   "i32",    "ui32", "i64",     "ui64",
-                                       "index", "f16", "bf16", "f32", "f8e4m3", "f8e5m2", "f8e8m0", "hif8", "f4e2m1x2", "f4e1m2x2"};
+  static const char* const kNames[] = {"none",   "i1",     "i8",     "ui8",   "i16",      "ui16",    "i32",
+                                       "ui32",   "i64",    "ui64",   "index", "f16",      "bf16",    "f32",
+                                       "f8e4m3", "f8e5m2", "f8e8m0", "hif8",  "f4e2m1x2", "f4e1m2x2"};
   return kNames[static_cast<int>(t)];
 }
 

@@ -114,8 +114,9 @@ void Launch(const Program& program, const std::string& function, const std::vect
   const Function* f = program.Find(function);
   if (!f) Refuse(nullptr, program.source_file(), "the program has no function " + function);
   if (args.size() != f->parameters.size()) {
-    Refuse(f, program.source_file(), "the function has " + std::to_string(f->parameters.size()) + " parameters, " +
-                                         std::to_string(args.size()) + " arguments were given");
+    Refuse(f, program.source_file(),
+           "the function has " + std::to_string(f->parameters.size()) + " parameters, " + std::to_string(args.size()) +
+               " arguments were given");
   }
   if (grid < 0) Refuse(f, program.source_file(), "the grid is " + std::to_string(grid));
   if (options.ub_bytes < 256 || options.ub_bytes > (int64_t{1} << 30)) {

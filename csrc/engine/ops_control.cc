@@ -75,10 +75,11 @@ std::vector<Place> Sources(Builder& b, const std::vector<uint32_t>& values, cons
 }
 
 void ExpectTypes(Builder& b, const std::vector<uint32_t>& values, const std::vector<uint32_t>& as, const char* what) {
-  b.Expect(values.size() == as.size(), std::string(what) + ": " + std::to_string(values.size()) + " values for " +
-                                           std::to_string(as.size()));
+  b.Expect(values.size() == as.size(),
+           std::string(what) + ": " + std::to_string(values.size()) + " values for " + std::to_string(as.size()));
   for (size_t i = 0; i < values.size(); ++i) {
-    b.Expect(b.Type(values[i]) == b.Type(as[i]), std::string(what) + ": value " + std::to_string(i) + " has another type");
+    b.Expect(b.Type(values[i]) == b.Type(as[i]),
+             std::string(what) + ": value " + std::to_string(i) + " has another type");
   }
 }
 
@@ -142,7 +143,8 @@ void CompileFor(Builder& b, const Op& op) {
 void CompileIf(Builder& b, const Op& op) {
   b.Expect(op.operands.size() == 1 && op.regions.size() == 2, "an if needs one condition and two regions");
   const uint32_t condition = op.operands[0];
-  b.Expect(b.Type(condition).kind == Kind::kScalar && b.Type(condition).dtype == DType::kI1, "the condition of an if is not an i1");
+  b.Expect(b.Type(condition).kind == Kind::kScalar && b.Type(condition).dtype == DType::kI1,
+           "the condition of an if is not an i1");
   const bool lanes = b.unit() == kOnSimt && b.IsVarying(condition);
   // No value may be both merged and read inside, so the results' places can be written by either branch.
   for (uint32_t r : op.results) b.Define(r);
@@ -180,7 +182,8 @@ void CompileIf(Builder& b, const Op& op) {
 
 void CompileVectorFunction(Builder& b, const Op& op, uint8_t unit) {
   b.ExpectCounts(op, 0, 0);
-  b.Expect(op.regions.size() == 1 && op.regions[0].arguments.empty(), "a vector function needs one region without arguments");
+  b.Expect(op.regions.size() == 1 && op.regions[0].arguments.empty(),
+           "a vector function needs one region without arguments");
   b.Expect(b.scope().tree->kernel_kind != "cube", "a cube kernel has no vector pipe");
   auto code = std::make_unique<Code>();
   if (unit == kOnSimt) {
@@ -213,12 +216,9 @@ void CompileYield(Builder& b, const Op&) { b.Fail("yield outside a region"); }
 
 const OpTable& ControlOps() {
   static const OpTable table = {
-      {"const", kScalarAnywhere, &CompileConst},
-      {"for", kOnScalar | kOnVector | kOnSimt, &CompileFor},
-      {"if", kOnScalar | kOnVector | kOnSimt, &CompileIf},
-      {"yield", kOnScalar | kOnVector | kOnSimt, &CompileYield},
-      {"vecscope", kOnScalar, &CompileVecscope},
-      {"simt", kOnScalar, &CompileSimt},
+      {"const", kScalarAnywhere, &CompileConst},           {"for", kOnScalar | kOnVector | kOnSimt, &CompileFor},
+      {"if", kOnScalar | kOnVector | kOnSimt, &CompileIf}, {"yield", kOnScalar | kOnVector | kOnSimt, &CompileYield},
+      {"vecscope", kOnScalar, &CompileVecscope},           {"simt", kOnScalar, &CompileSimt},
   };
   return table;
 }

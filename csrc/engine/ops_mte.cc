@@ -162,8 +162,8 @@ void Compile(Builder& b, const Op& op, Handler issue, Space from, Space to, bool
   b.ExpectPointer(op.operands[0]);
   b.ExpectPointer(op.operands[1]);
   const ValueType &src = b.Type(op.operands[0]), &dst = b.Type(op.operands[1]);
-  b.Expect(src.space == from && dst.space == to, std::string("copies from ") + Name(from) + " to " + Name(to) + ", found " +
-                                                     Name(src.space) + " and " + Name(dst.space));
+  b.Expect(src.space == from && dst.space == to, std::string("copies from ") + Name(from) + " to " + Name(to) +
+                                                     ", found " + Name(src.space) + " and " + Name(dst.space));
   b.Expect(ByteSize(src.dtype) == ByteSize(dst.dtype), "source and destination elements differ in width");
   std::vector<uint32_t> slots = {b.Scalar(op.operands[0]), b.Scalar(op.operands[1])};
   int value_bytes = 1;
@@ -182,7 +182,8 @@ void Compile(Builder& b, const Op& op, Handler issue, Space from, Space to, bool
   b.code().extra.insert(b.code().extra.end(), slots.begin(), slots.end());
   Inst& in = b.Emit(issue);
   in.imm = first, in.d = static_cast<uint32_t>(slots.size()), in.b = static_cast<uint32_t>(loops);
-  in.c = static_cast<uint32_t>(pad), in.e = static_cast<uint32_t>(ByteSize(dst.dtype)), in.flag = static_cast<uint8_t>(value_bytes);
+  in.c = static_cast<uint32_t>(pad), in.e = static_cast<uint32_t>(ByteSize(dst.dtype)),
+  in.flag = static_cast<uint8_t>(value_bytes);
 }
 
 void CompileGmUb(Builder& b, const Op& op) {

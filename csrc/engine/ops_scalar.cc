@@ -90,8 +90,9 @@ void CompileNumber(Builder& b, const Op& op) {
 template <class F>
 void CompileDivision(Builder& b, const Op& op) {
   b.ExpectCounts(op, 2, 1);
-  Emit2(b, op, ForNumber(b.Type(op.operands[0]).dtype,
-                         [](auto tag) -> Handler { return &Division<F, typename decltype(tag)::Type>; }));
+  Emit2(b, op, ForNumber(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler {
+          return &Division<F, typename decltype(tag)::Type>;
+        }));
 }
 
 template <class F>
@@ -106,8 +107,9 @@ void CompileInteger(Builder& b, const Op& op) {
 template <class F>
 void CompileFloat2(Builder& b, const Op& op) {
   b.ExpectCounts(op, 2, 1);
-  Emit2(b, op, ForFloat(b.Type(op.operands[0]).dtype,
-                        [](auto tag) -> Handler { return &Binary<F, typename decltype(tag)::Type>; }));
+  Emit2(b, op, ForFloat(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler {
+          return &Binary<F, typename decltype(tag)::Type>;
+        }));
 }
 
 void Emit1(Builder& b, const Op& op, Handler h) {
@@ -123,15 +125,17 @@ void Emit1(Builder& b, const Op& op, Handler h) {
 template <class F>
 void CompileNumber1(Builder& b, const Op& op) {
   b.ExpectCounts(op, 1, 1);
-  Emit1(b, op, ForNumber(b.Type(op.operands[0]).dtype,
-                         [](auto tag) -> Handler { return &Unary<F, typename decltype(tag)::Type>; }));
+  Emit1(b, op, ForNumber(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler {
+          return &Unary<F, typename decltype(tag)::Type>;
+        }));
 }
 
 template <class F>
 void CompileFloat1(Builder& b, const Op& op) {
   b.ExpectCounts(op, 1, 1);
-  Emit1(b, op, ForFloat(b.Type(op.operands[0]).dtype,
-                        [](auto tag) -> Handler { return &Unary<F, typename decltype(tag)::Type>; }));
+  Emit1(b, op, ForFloat(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler {
+          return &Unary<F, typename decltype(tag)::Type>;
+        }));
 }
 
 void CompileFma(Builder& b, const Op& op) {
@@ -141,8 +145,8 @@ void CompileFma(Builder& b, const Op& op) {
   b.ExpectSame(op.operands[0], op.results[0]);
   const uint32_t x = b.Scalar(op.operands[0]), y = b.Scalar(op.operands[1]), z = b.Scalar(op.operands[2]);
   const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(ForNumber(b.Type(op.operands[0]).dtype,
-                              [](auto tag) -> Handler { return &Fma<typename decltype(tag)::Type>; }));
+  Inst& in = b.Emit(
+      ForNumber(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler { return &Fma<typename decltype(tag)::Type>; }));
   in.d = d.slot, in.a = x, in.b = y, in.c = z;
 }
 
@@ -164,7 +168,8 @@ void CompileCmp(Builder& b, const Op& op) {
 
 void CompileSelect(Builder& b, const Op& op) {
   b.ExpectCounts(op, 3, 1);
-  b.Expect(b.Type(op.operands[0]).kind == Kind::kScalar && b.Type(op.operands[0]).dtype == DType::kI1, "the condition is not an i1");
+  b.Expect(b.Type(op.operands[0]).kind == Kind::kScalar && b.Type(op.operands[0]).dtype == DType::kI1,
+           "the condition is not an i1");
   b.ExpectSame(op.operands[1], op.operands[2]);
   b.ExpectSame(op.operands[1], op.results[0]);
   const Kind k = b.Type(op.operands[1]).kind;
@@ -188,7 +193,8 @@ void CompileCast(Builder& b, const Op& op) {
     h = IsInteger(s) ? &CastToBit : nullptr;
   } else {
     h = ForNumber(s == DType::kI1 ? DType::kU8 : s, [d](auto from) -> Handler {
-      return ForNumber(d, [](auto to) -> Handler { return &Cast<typename decltype(from)::Type, typename decltype(to)::Type>; });
+      return ForNumber(
+          d, [](auto to) -> Handler { return &Cast<typename decltype(from)::Type, typename decltype(to)::Type>; });
     });
   }
   Inst& in = b.Emit(h);
@@ -273,9 +279,11 @@ void CompileConstantQuery(Builder& b, const Op& op) {
 }  // namespace
 
 void ExpectCastPtr(Builder& b, const ValueType& s, const ValueType& d) {
-  const bool from_int = s.kind == Kind::kScalar && IsInteger(s.dtype), to_int = d.kind == Kind::kScalar && IsInteger(d.dtype);
+  const bool from_int = s.kind == Kind::kScalar && IsInteger(s.dtype),
+             to_int = d.kind == Kind::kScalar && IsInteger(d.dtype);
   b.Expect(s.kind == Kind::kPointer || from_int, "castptr takes a pointer or an integer");
-  b.Expect(d.kind == Kind::kPointer || (to_int && ByteSize(d.dtype) == 8), "castptr gives a pointer or a 64-bit integer");
+  b.Expect(d.kind == Kind::kPointer || (to_int && ByteSize(d.dtype) == 8),
+           "castptr gives a pointer or a 64-bit integer");
   b.Expect(s.kind == Kind::kPointer || d.kind == Kind::kPointer, "castptr needs a pointer on one side");
   if (s.kind == Kind::kPointer && d.kind == Kind::kPointer) {
     b.Expect(s.space == d.space, std::string("castptr from space ") + Name(s.space) + " to space " + Name(d.space));
@@ -291,9 +299,12 @@ CastWords ParseCastWords(Builder& b, const Op& op, DType from, DType to) {
   const std::string rounding = b.TextAttribute(op, "rounding", "");
   if (!rounding.empty()) b.Expect(ParseRounding(rounding, &w.rounding), "unsupported rounding " + rounding);
   const std::string saturation = b.TextAttribute(op, "saturation", "");
-  if (saturation == "sat" || saturation == "SAT" || saturation == "on") w.saturate = true;
-  else if (saturation == "nosat" || saturation == "NOSAT" || saturation == "off") w.saturate = false;
-  else b.Expect(saturation.empty(), "unknown saturation " + saturation);
+  if (saturation == "sat" || saturation == "SAT" || saturation == "on")
+    w.saturate = true;
+  else if (saturation == "nosat" || saturation == "NOSAT" || saturation == "off")
+    w.saturate = false;
+  else
+    b.Expect(saturation.empty(), "unknown saturation " + saturation);
   return w;
 }
 

@@ -68,17 +68,25 @@ void CompileAccess(Builder& b, const Op& op, bool load) {
   const ValueType &p = b.Type(pointer), &v = b.Type(value);
   const bool vector = v.kind == Kind::kShortVector;
   b.Expect(v.kind == Kind::kScalar || vector, "only scalars and short vectors can be loaded and stored");
-  b.Expect(ByteSize(v.dtype) == ByteSize(p.dtype), std::string("a ") + Name(v.dtype) + " through a pointer to " + Name(p.dtype));
+  b.Expect(ByteSize(v.dtype) == ByteSize(p.dtype),
+           std::string("a ") + Name(v.dtype) + " through a pointer to " + Name(p.dtype));
   b.Expect(b.unit() != kOnVector || p.space != Space::kGm, "a vecscope cannot access GM");
   const uint32_t a = b.Scalar(pointer), o = b.Int64(offset);
   const uint32_t d = load ? b.Define(value).slot : b.Scalar(value);
   const int bytes = ByteSize(p.dtype);
   Handler h = nullptr;
   switch (p.space) {
-    case Space::kGm: h = Choose<Space::kGm>(bytes, load, vector); break;
-    case Space::kUb: h = Choose<Space::kUb>(bytes, load, vector); break;
-    case Space::kStack: h = Choose<Space::kStack>(bytes, load, vector); break;
-    default: b.Fail(std::string("no scalar access to space ") + Name(p.space));
+    case Space::kGm:
+      h = Choose<Space::kGm>(bytes, load, vector);
+      break;
+    case Space::kUb:
+      h = Choose<Space::kUb>(bytes, load, vector);
+      break;
+    case Space::kStack:
+      h = Choose<Space::kStack>(bytes, load, vector);
+      break;
+    default:
+      b.Fail(std::string("no scalar access to space ") + Name(p.space));
   }
   Inst& in = b.Emit(h);
   in.d = d, in.a = a, in.b = o, in.e = v.lanes;

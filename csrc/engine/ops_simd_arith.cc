@@ -174,15 +174,27 @@ PTO_CLONES const Inst* CmpScalar(Context& c, const Inst* in) {
 // --- compilation ---
 
 // Which element types an operation has.
-enum Types : uint8_t { kInt8 = 1, kInt16 = 2, kInt32 = 4, kInt64 = 8, kHalf = 16, kBfloat = 32, kSingle = 64, kSignedOnly = 128 };
+enum Types : uint8_t {
+  kInt8 = 1,
+  kInt16 = 2,
+  kInt32 = 4,
+  kInt64 = 8,
+  kHalf = 16,
+  kBfloat = 32,
+  kSingle = 64,
+  kSignedOnly = 128
+};
 constexpr uint8_t kInts = kInt8 | kInt16 | kInt32 | kInt64;
 constexpr uint8_t kFloats = kHalf | kBfloat | kSingle;
 
 void ExpectType(Builder& b, DType t, uint8_t types) {
   bool ok = false;
-  if (t == DType::kF16) ok = types & kHalf;
-  else if (t == DType::kBF16) ok = types & kBfloat;
-  else if (t == DType::kF32) ok = types & kSingle;
+  if (t == DType::kF16)
+    ok = types & kHalf;
+  else if (t == DType::kBF16)
+    ok = types & kBfloat;
+  else if (t == DType::kF32)
+    ok = types & kSingle;
   else if (IsInteger(t) && t != DType::kI1) {
     const int n = ByteSize(t);
     ok = types & (n == 1 ? kInt8 : n == 2 ? kInt16 : n == 4 ? kInt32 : kInt64);
@@ -249,7 +261,8 @@ void CompileBits(Builder& b, const Op& op) {
 
 uint32_t SameScalar(Builder& b, uint32_t value, DType t) {
   b.ExpectScalar(value);
-  b.Expect(b.Type(value).dtype == t, std::string("the scalar is ") + Name(b.Type(value).dtype) + ", the elements are " + Name(t));
+  b.Expect(b.Type(value).dtype == t,
+           std::string("the scalar is ") + Name(b.Type(value).dtype) + ", the elements are " + Name(t));
   return b.Scalar(value);
 }
 
@@ -274,7 +287,8 @@ void CompileShift(Builder& b, const Op& op) {
 template <class F>
 void CompileShiftScalar(Builder& b, const Op& op) {
   const Operands o = Check(b, op, 3, kInt8 | kInt16 | kInt32);
-  EmitVector(b, op, ForInteger(o.dtype, [](auto tag) -> Handler { return &ShiftScalar<F, typename decltype(tag)::Type>; }),
+  EmitVector(b, op,
+             ForInteger(o.dtype, [](auto tag) -> Handler { return &ShiftScalar<F, typename decltype(tag)::Type>; }),
              b.Int64(op.operands[1]));
 }
 
@@ -292,7 +306,8 @@ void CompileUnary(Builder& b, const Op& op) {
 
 void CompileNot(Builder& b, const Op& op) {
   const Operands o = Check(b, op, 2, kInts | kFloats);
-  EmitVector(b, op, ForWidth(o.bytes, [](auto tag) -> Handler { return &Unary<Not, typename decltype(tag)::Type>; }), 0);
+  EmitVector(b, op, ForWidth(o.bytes, [](auto tag) -> Handler { return &Unary<Not, typename decltype(tag)::Type>; }),
+             0);
 }
 
 Handler FusedHandler(DType t) {
@@ -344,7 +359,8 @@ void CompileExpDif(Builder& b, const Op& op) {
   const DType t = b.Type(op.operands[0]).dtype;
   ExpectType(b, t, kHalf | kSingle);
   b.ExpectMask(op.operands[2], ByteSize(t));
-  b.Expect(b.Type(op.results[0]).kind == Kind::kVector && b.Type(op.results[0]).dtype == DType::kF32, "the result of vexpdif is f32");
+  b.Expect(b.Type(op.results[0]).kind == Kind::kVector && b.Type(op.results[0]).dtype == DType::kF32,
+           "the result of vexpdif is f32");
   const std::string part = b.TextAttribute(op, "part", t == DType::kF32 ? "ODD" : "");
   b.Expect(part == "EVEN" || part == "ODD", "part is EVEN or ODD");
   const uint32_t x = b.Vector(op.operands[0]), y = b.Vector(op.operands[1]), m = b.Mask(op.operands[2]);

@@ -98,42 +98,24 @@ struct Pair {
 };
 
 const Pair kPairs[] = {
-    {DType::kF32, DType::kF16, &Convert<float, F16>},
-    {DType::kF32, DType::kBF16, &Convert<float, BF16>},
-    {DType::kF32, DType::kI16, &Convert<float, int16_t>},
-    {DType::kF32, DType::kI32, &Convert<float, int32_t>},
-    {DType::kF32, DType::kI64, &Convert<float, int64_t>},
-    {DType::kF16, DType::kF32, &Convert<F16, float>},
-    {DType::kF16, DType::kBF16, &Convert<F16, BF16>},
-    {DType::kF16, DType::kI32, &Convert<F16, int32_t>},
-    {DType::kF16, DType::kI16, &Convert<F16, int16_t>},
-    {DType::kF16, DType::kI8, &Convert<F16, int8_t>},
-    {DType::kF16, DType::kU8, &Convert<F16, uint8_t>},
-    {DType::kBF16, DType::kF32, &Convert<BF16, float>},
-    {DType::kBF16, DType::kF16, &Convert<BF16, F16>},
-    {DType::kBF16, DType::kI32, &Convert<BF16, int32_t>},
-    {DType::kU8, DType::kF16, &Convert<uint8_t, F16>},
-    {DType::kU8, DType::kU16, &Convert<uint8_t, uint16_t>},
-    {DType::kU8, DType::kU32, &Convert<uint8_t, uint32_t>},
-    {DType::kI8, DType::kF16, &Convert<int8_t, F16>},
-    {DType::kI8, DType::kI16, &Convert<int8_t, int16_t>},
-    {DType::kI8, DType::kI32, &Convert<int8_t, int32_t>},
-    {DType::kU16, DType::kU8, &Convert<uint16_t, uint8_t>},
-    {DType::kU16, DType::kU32, &Convert<uint16_t, uint32_t>},
-    {DType::kI16, DType::kF16, &Convert<int16_t, F16>},
-    {DType::kI16, DType::kF32, &Convert<int16_t, float>},
-    {DType::kI16, DType::kU32, &Convert<int16_t, uint32_t>},
-    {DType::kI16, DType::kI32, &Convert<int16_t, int32_t>},
-    {DType::kI16, DType::kU8, &Convert<int16_t, uint8_t>},
-    {DType::kU32, DType::kU8, &Convert<uint32_t, uint8_t>},
-    {DType::kU32, DType::kU16, &Convert<uint32_t, uint16_t>},
-    {DType::kU32, DType::kI16, &Convert<uint32_t, int16_t>},
-    {DType::kI32, DType::kF32, &Convert<int32_t, float>},
-    {DType::kI32, DType::kU8, &Convert<int32_t, uint8_t>},
-    {DType::kI32, DType::kU16, &Convert<int32_t, uint16_t>},
-    {DType::kI32, DType::kI16, &Convert<int32_t, int16_t>},
-    {DType::kI32, DType::kI64, &Convert<int32_t, int64_t>},
-    {DType::kI64, DType::kF32, &Convert<int64_t, float>},
+    {DType::kF32, DType::kF16, &Convert<float, F16>},         {DType::kF32, DType::kBF16, &Convert<float, BF16>},
+    {DType::kF32, DType::kI16, &Convert<float, int16_t>},     {DType::kF32, DType::kI32, &Convert<float, int32_t>},
+    {DType::kF32, DType::kI64, &Convert<float, int64_t>},     {DType::kF16, DType::kF32, &Convert<F16, float>},
+    {DType::kF16, DType::kBF16, &Convert<F16, BF16>},         {DType::kF16, DType::kI32, &Convert<F16, int32_t>},
+    {DType::kF16, DType::kI16, &Convert<F16, int16_t>},       {DType::kF16, DType::kI8, &Convert<F16, int8_t>},
+    {DType::kF16, DType::kU8, &Convert<F16, uint8_t>},        {DType::kBF16, DType::kF32, &Convert<BF16, float>},
+    {DType::kBF16, DType::kF16, &Convert<BF16, F16>},         {DType::kBF16, DType::kI32, &Convert<BF16, int32_t>},
+    {DType::kU8, DType::kF16, &Convert<uint8_t, F16>},        {DType::kU8, DType::kU16, &Convert<uint8_t, uint16_t>},
+    {DType::kU8, DType::kU32, &Convert<uint8_t, uint32_t>},   {DType::kI8, DType::kF16, &Convert<int8_t, F16>},
+    {DType::kI8, DType::kI16, &Convert<int8_t, int16_t>},     {DType::kI8, DType::kI32, &Convert<int8_t, int32_t>},
+    {DType::kU16, DType::kU8, &Convert<uint16_t, uint8_t>},   {DType::kU16, DType::kU32, &Convert<uint16_t, uint32_t>},
+    {DType::kI16, DType::kF16, &Convert<int16_t, F16>},       {DType::kI16, DType::kF32, &Convert<int16_t, float>},
+    {DType::kI16, DType::kU32, &Convert<int16_t, uint32_t>},  {DType::kI16, DType::kI32, &Convert<int16_t, int32_t>},
+    {DType::kI16, DType::kU8, &Convert<int16_t, uint8_t>},    {DType::kU32, DType::kU8, &Convert<uint32_t, uint8_t>},
+    {DType::kU32, DType::kU16, &Convert<uint32_t, uint16_t>}, {DType::kU32, DType::kI16, &Convert<uint32_t, int16_t>},
+    {DType::kI32, DType::kF32, &Convert<int32_t, float>},     {DType::kI32, DType::kU8, &Convert<int32_t, uint8_t>},
+    {DType::kI32, DType::kU16, &Convert<int32_t, uint16_t>},  {DType::kI32, DType::kI16, &Convert<int32_t, int16_t>},
+    {DType::kI32, DType::kI64, &Convert<int32_t, int64_t>},   {DType::kI64, DType::kF32, &Convert<int64_t, float>},
     {DType::kI64, DType::kI32, &Convert<int64_t, int32_t>},
 };
 
@@ -166,7 +148,8 @@ void CompileConvert(Builder& b, const Op& op) {
   Rounding r = Rounding::kR;
   const std::string word = b.TextAttribute(op, "rnd", "");
   if (!word.empty()) b.Expect(ParseRounding(word, &r), "unsupported rounding " + word);
-  if (r == Rounding::kO) b.Expect(from == DType::kF32 && to == DType::kF16, "rounding to odd exists only from f32 to f16");
+  if (r == Rounding::kO)
+    b.Expect(from == DType::kF32 && to == DType::kF16, "rounding to odd exists only from f32 to f16");
   const std::string sat = b.TextAttribute(op, "sat", "");
   b.Expect(sat.empty() || sat == "SAT" || sat == "NOSAT", "sat is SAT or NOSAT, found " + sat);
   bool saturate = sat == "SAT";
@@ -185,7 +168,8 @@ void CompileConvert(Builder& b, const Op& op) {
     b.Expect(part == "EVEN" || part == "ODD", "part is EVEN or ODD, found " + (part.empty() ? "none" : part));
     index = part == "ODD";
   } else {
-    b.Expect(part.size() == 2 && part[0] == 'P' && part[1] >= '0' && part[1] <= '3', "part is P0 to P3, found " + (part.empty() ? "none" : part));
+    b.Expect(part.size() == 2 && part[0] == 'P' && part[1] >= '0' && part[1] <= '3',
+             "part is P0 to P3, found " + (part.empty() ? "none" : part));
     index = part[1] - '0';
   }
   if (Handler fast = FastHandler(from, to, r, saturate)) h = fast;

@@ -136,7 +136,8 @@ void CompilePattern(Builder& b, const Op& op) {
     for (int i = 0; i < lanes; i += step) m[i * bytes >> 6] |= UINT64_C(1) << (i * bytes & 63);
   } else if (name.rfind("VL", 0) == 0 && name.size() > 2 && name.size() <= 5 &&
              name.find_first_not_of("0123456789", 2) == std::string::npos) {
-    FirstLanes(m, bytes, std::min<uint64_t>(static_cast<uint64_t>(std::stoi(name.substr(2))), static_cast<uint64_t>(lanes)));
+    FirstLanes(m, bytes,
+               std::min<uint64_t>(static_cast<uint64_t>(std::stoi(name.substr(2))), static_cast<uint64_t>(lanes)));
   } else {
     b.Fail("unknown pattern " + name);
   }

@@ -245,7 +245,8 @@ auto FindDist(Builder& b, const Table& table, const std::string& name) -> declty
 
 void ExpectUb(Builder& b, uint32_t pointer) {
   b.ExpectPointer(pointer);
-  b.Expect(b.Type(pointer).space == Space::kUb, std::string("the pointer is in ") + Name(b.Type(pointer).space) + ", not in ub");
+  b.Expect(b.Type(pointer).space == Space::kUb,
+           std::string("the pointer is in ") + Name(b.Type(pointer).space) + ", not in ub");
 }
 
 void CompileLoad(Builder& b, const Op& op) {
@@ -300,7 +301,8 @@ void CompileDoubleStore(Builder& b, const Op& op) {
   ExpectUb(b, op.operands[2]);
   const int unit = ByteSize(b.Type(op.operands[2]).dtype), element = ByteSize(b.Type(op.operands[0]).dtype);
   const StoreDist* dist = FindDist(b, kDoubleStores, b.TextAttribute(op, "dist", ""));
-  b.Expect(dist->element == element, std::string("dist ") + dist->name + " does not fit elements of " + std::to_string(element) + " bytes");
+  b.Expect(dist->element == element,
+           std::string("dist ") + dist->name + " does not fit elements of " + std::to_string(element) + " bytes");
   b.ExpectMask(op.operands[4], 0);
   const uint32_t low = b.Vector(op.operands[0]), high = b.Vector(op.operands[1]);
   const uint32_t p = b.Scalar(op.operands[2]), o = b.Int64(op.operands[3]);

@@ -124,7 +124,8 @@ void CompileSelectIndexed(Builder& b, const Op& op) {
   b.Expect(IsInteger(index.dtype) && ByteSize(index.dtype) == bytes, "the indices are integers of the elements' width");
   const uint32_t x = b.Vector(op.operands[0]), y = b.Vector(op.operands[1]);
   const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(ForWidth(bytes, [](auto tag) -> Handler { return &SelectIndexed<typename decltype(tag)::Type>; }), kCountVector);
+  Inst& in = b.Emit(ForWidth(bytes, [](auto tag) -> Handler { return &SelectIndexed<typename decltype(tag)::Type>; }),
+                    kCountVector);
   in.d = d.slot, in.a = x, in.b = y;
 }
 
@@ -147,10 +148,12 @@ void CompileDup(Builder& b, const Op& op) {
   }
   const uint32_t x = vector ? b.Vector(op.operands[0]) : b.Scalar(op.operands[0]), m = b.Mask(op.operands[1]);
   const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(ForWidth(ByteSize(t), [&](auto tag) -> Handler {
-                      using T = typename decltype(tag)::Type;
-                      return vector ? &DupLane<T> : &DupScalar<T>;
-                    }), kCountVector);
+  Inst& in = b.Emit(ForWidth(ByteSize(t),
+                             [&](auto tag) -> Handler {
+                               using T = typename decltype(tag)::Type;
+                               return vector ? &DupLane<T> : &DupScalar<T>;
+                             }),
+                    kCountVector);
   in.d = d.slot, in.a = x, in.c = m;
 }
 
@@ -162,7 +165,8 @@ void CompileBroadcast(Builder& b, const Op& op) {
   b.Expect(ByteSize(b.Type(op.operands[0]).dtype) == ByteSize(t), "the scalar is not as wide as the elements");
   const uint32_t x = b.Scalar(op.operands[0]);
   const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(ForWidth(ByteSize(t), [](auto tag) -> Handler { return &Broadcast<typename decltype(tag)::Type>; }), kCountVector);
+  Inst& in = b.Emit(ForWidth(ByteSize(t), [](auto tag) -> Handler { return &Broadcast<typename decltype(tag)::Type>; }),
+                    kCountVector);
   in.d = d.slot, in.a = x;
 }
 
@@ -176,7 +180,8 @@ void CompileIota(Builder& b, const Op& op) {
   b.Expect(order == "ASC" || order == "DESC", "order is ASC or DESC");
   const uint32_t x = b.Scalar(op.operands[0]);
   const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(ForNumber(t, [](auto tag) -> Handler { return &Iota<typename decltype(tag)::Type>; }), kCountVector);
+  Inst& in =
+      b.Emit(ForNumber(t, [](auto tag) -> Handler { return &Iota<typename decltype(tag)::Type>; }), kCountVector);
   in.d = d.slot, in.a = x, in.imm = order == "ASC" ? 1 : -1;
 }
 
@@ -198,10 +203,12 @@ void CompileInterleave(Builder& b, const Op& op) {
   for (uint32_t r : op.results) b.ExpectSame(op.operands[0], r);
   const uint32_t x = b.Vector(op.operands[0]), y = b.Vector(op.operands[1]);
   const Place low = b.Define(op.results[0]), high = b.Define(op.results[1]);
-  Inst& in = b.Emit(ForWidth(ByteSize(b.Type(op.operands[0]).dtype), [](auto tag) -> Handler {
-                      using T = typename decltype(tag)::Type;
-                      return kDeinterleave ? &Deinterleave<T> : &Interleave<T>;
-                    }), kCountVector);
+  Inst& in = b.Emit(ForWidth(ByteSize(b.Type(op.operands[0]).dtype),
+                             [](auto tag) -> Handler {
+                               using T = typename decltype(tag)::Type;
+                               return kDeinterleave ? &Deinterleave<T> : &Interleave<T>;
+                             }),
+                    kCountVector);
   in.d = low.slot, in.e = high.slot, in.a = x, in.b = y;
 }
 

@@ -33,14 +33,18 @@ template <class T, class R>
 void Gather(const T* a, const uint64_t* m, R fill, R* out) {
   if (AllActive<sizeof(T)>(m)) {
     for (int i = 0; i < kLanes<T>; ++i) {
-      if constexpr (kIsFloat<T>) out[i] = a[i];
-      else out[i] = static_cast<R>(a[i]);
+      if constexpr (kIsFloat<T>)
+        out[i] = a[i];
+      else
+        out[i] = static_cast<R>(a[i]);
     }
     return;
   }
   for (int i = 0; i < kLanes<T>; ++i) {
-    if constexpr (kIsFloat<T>) out[i] = LaneActive<sizeof(T)>(m, i) ? a[i] : fill;
-    else out[i] = LaneActive<sizeof(T)>(m, i) ? static_cast<R>(a[i]) : fill;
+    if constexpr (kIsFloat<T>)
+      out[i] = LaneActive<sizeof(T)>(m, i) ? a[i] : fill;
+    else
+      out[i] = LaneActive<sizeof(T)>(m, i) ? static_cast<R>(a[i]) : fill;
   }
 }
 
@@ -136,12 +140,24 @@ void CompileAdd(Builder& b, const Op& op) {
            std::string("the result has elements of type ") + Name(sum));
   Handler h = nullptr;
   switch (t) {
-    case DType::kI16: h = kGroup ? &GroupAdd<int16_t, int32_t> : &FullAdd<int16_t, int32_t>; break;
-    case DType::kU16: h = kGroup ? &GroupAdd<uint16_t, uint32_t> : &FullAdd<uint16_t, uint32_t>; break;
-    case DType::kI32: case DType::kU32: h = kGroup ? &GroupAdd<uint32_t, uint32_t> : &FullAdd<uint32_t, uint32_t>; break;
-    case DType::kF16: h = kGroup ? &GroupAdd<F16, F16> : &FullAdd<F16, F16>; break;
-    case DType::kF32: h = kGroup ? &GroupAdd<float, float> : &FullAdd<float, float>; break;
-    default: break;
+    case DType::kI16:
+      h = kGroup ? &GroupAdd<int16_t, int32_t> : &FullAdd<int16_t, int32_t>;
+      break;
+    case DType::kU16:
+      h = kGroup ? &GroupAdd<uint16_t, uint32_t> : &FullAdd<uint16_t, uint32_t>;
+      break;
+    case DType::kI32:
+    case DType::kU32:
+      h = kGroup ? &GroupAdd<uint32_t, uint32_t> : &FullAdd<uint32_t, uint32_t>;
+      break;
+    case DType::kF16:
+      h = kGroup ? &GroupAdd<F16, F16> : &FullAdd<F16, F16>;
+      break;
+    case DType::kF32:
+      h = kGroup ? &GroupAdd<float, float> : &FullAdd<float, float>;
+      break;
+    default:
+      break;
   }
   Emit(b, op, h);
 }
@@ -152,8 +168,10 @@ void CompileExtreme(Builder& b, const Op& op) {
   b.ExpectSame(op.operands[0], op.results[0]);
   Emit(b, op, ForNumber(t, [](auto tag) -> Handler {
          using T = typename decltype(tag)::Type;
-         if constexpr (sizeof(T) == 8) return nullptr;
-         else return kGroup ? &GroupExtreme<F, T> : &FullExtreme<F, T>;
+         if constexpr (sizeof(T) == 8)
+           return nullptr;
+         else
+           return kGroup ? &GroupExtreme<F, T> : &FullExtreme<F, T>;
        }));
 }
 

@@ -98,7 +98,8 @@ PTO_CLONES const Inst* Division(Context& c, const Inst* in) {
       for (uint32_t k = 0; k < in->e; ++k) {
         const T* b = c.V<T>(in->b) + k * static_cast<uint32_t>(c.threads);
         for (int i = c.mask.lo; i < c.mask.hi; ++i) {
-          if (b[i] == 0 && (c.mask.all || c.mask.active[i])) c.Fail(in, "division by zero in thread " + std::to_string(i));
+          if (b[i] == 0 && (c.mask.all || c.mask.active[i]))
+            c.Fail(in, "division by zero in thread " + std::to_string(i));
         }
       }
     }
@@ -209,7 +210,8 @@ const Inst* LaneIndex(Context& c, const Inst* in) {
 
 const Inst* SyncThreads(Context& c, const Inst* in) {
   if (c.mask.count != c.threads) {
-    c.Fail(in, "only " + std::to_string(c.mask.count) + " of " + std::to_string(c.threads) + " threads reach the barrier");
+    c.Fail(in,
+           "only " + std::to_string(c.mask.count) + " of " + std::to_string(c.threads) + " threads reach the barrier");
   }
   return in + 1;
 }
@@ -218,13 +220,14 @@ const Inst* SyncThreads(Context& c, const Inst* in) {
 
 uint32_t Components(Builder& b, uint32_t value) {
   const ValueType& t = b.Type(value);
-  b.Expect(t.kind == Kind::kScalar || t.kind == Kind::kShortVector, std::string("expected a scalar, found a ") + Name(t.kind));
+  b.Expect(t.kind == Kind::kScalar || t.kind == Kind::kShortVector,
+           std::string("expected a scalar, found a ") + Name(t.kind));
   return t.kind == Kind::kShortVector ? t.lanes : 1;
 }
 
 template <class F>
-constexpr bool kCommutes = std::is_same_v<F, Add> || std::is_same_v<F, Mul> || std::is_same_v<F, And> || std::is_same_v<F, Or> ||
-                           std::is_same_v<F, Xor>;
+constexpr bool kCommutes = std::is_same_v<F, Add> || std::is_same_v<F, Mul> || std::is_same_v<F, And> ||
+                           std::is_same_v<F, Or> || std::is_same_v<F, Xor>;
 template <class F>
 constexpr bool kAnySign = kCommutes<F> || std::is_same_v<F, Sub>;
 template <class F>
@@ -261,12 +264,17 @@ Handler BinaryHandler(DType t) {
   if (kAnySign<F>) t = Signless(t);
   auto pick = [](auto tag) -> Handler {
     using T = typename decltype(tag)::Type;
-    if constexpr (kDivides<F>) return &Division<F, T, kUniformB>;
-    else return &Binary<F, T, kUniformB>;
+    if constexpr (kDivides<F>)
+      return &Division<F, T, kUniformB>;
+    else
+      return &Binary<F, T, kUniformB>;
   };
-  if constexpr (kFamily == kNumbers) return ForNumber(t, pick);
-  else if constexpr (kFamily == kIntegers) return ForInteger(t, pick);
-  else return ForFloat(t, pick);
+  if constexpr (kFamily == kNumbers)
+    return ForNumber(t, pick);
+  else if constexpr (kFamily == kIntegers)
+    return ForInteger(t, pick);
+  else
+    return ForFloat(t, pick);
 }
 
 template <class F, Family kFamily>
@@ -291,12 +299,16 @@ void EmitUnary(Builder& b, const Op& op, Handler h) {
 template <class F>
 void CompileUnary(Builder& b, const Op& op) {
   b.ExpectCounts(op, 1, 1);
-  EmitUnary(b, op, ForNumber(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler { return &Unary<F, typename decltype(tag)::Type>; }));
+  EmitUnary(b, op, ForNumber(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler {
+              return &Unary<F, typename decltype(tag)::Type>;
+            }));
 }
 template <class F>
 void CompileFloatUnary(Builder& b, const Op& op) {
   b.ExpectCounts(op, 1, 1);
-  EmitUnary(b, op, ForFloat(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler { return &Unary<F, typename decltype(tag)::Type>; }));
+  EmitUnary(b, op, ForFloat(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler {
+              return &Unary<F, typename decltype(tag)::Type>;
+            }));
 }
 
 void CompileFma(Builder& b, const Op& op) {
@@ -306,7 +318,8 @@ void CompileFma(Builder& b, const Op& op) {
   const uint32_t n = Components(b, op.operands[0]);
   const uint32_t x = b.Lanes(op.operands[0]), y = b.Lanes(op.operands[1]), z = b.Lanes(op.operands[2]);
   const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(ForNumber(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler { return &Fma<typename decltype(tag)::Type>; }));
+  Inst& in = b.Emit(
+      ForNumber(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler { return &Fma<typename decltype(tag)::Type>; }));
   in.d = d.slot, in.a = x, in.b = y, in.c = z, in.e = n;
 }
 
@@ -331,7 +344,8 @@ void CompileCmp(Builder& b, const Op& op) {
 
 void CompileSelect(Builder& b, const Op& op) {
   b.ExpectCounts(op, 3, 1);
-  b.Expect(b.Type(op.operands[0]).kind == Kind::kScalar && b.Type(op.operands[0]).dtype == DType::kI1, "the condition is not an i1");
+  b.Expect(b.Type(op.operands[0]).kind == Kind::kScalar && b.Type(op.operands[0]).dtype == DType::kI1,
+           "the condition is not an i1");
   b.ExpectSame(op.operands[1], op.operands[2]);
   b.ExpectSame(op.operands[1], op.results[0]);
   const ValueType& t = b.Type(op.operands[1]);
@@ -354,7 +368,8 @@ void CompileCast(Builder& b, const Op& op) {
     h = ForInteger(s, [](auto tag) -> Handler { return &CastToBit<typename decltype(tag)::Type>; });
   } else {
     h = ForNumber(s == DType::kI1 ? DType::kU8 : s, [d](auto from) -> Handler {
-      return ForNumber(d, [](auto to) -> Handler { return &Cast<typename decltype(from)::Type, typename decltype(to)::Type>; });
+      return ForNumber(
+          d, [](auto to) -> Handler { return &Cast<typename decltype(from)::Type, typename decltype(to)::Type>; });
     });
   }
   const uint32_t x = b.Lanes(op.operands[0]);
@@ -397,7 +412,8 @@ void CompileAddPtr(Builder& b, const Op& op) {
 
 void ExpectInt32(Builder& b, const Op& op) {
   b.ExpectCounts(op, 0, 1);
-  b.Expect(b.Type(op.results[0]).kind == Kind::kScalar && ByteSize(b.Type(op.results[0]).dtype) == 4 && IsInteger(b.Type(op.results[0]).dtype),
+  b.Expect(b.Type(op.results[0]).kind == Kind::kScalar && ByteSize(b.Type(op.results[0]).dtype) == 4 &&
+               IsInteger(b.Type(op.results[0]).dtype),
            "the result is an i32");
 }
 
@@ -441,7 +457,8 @@ Handler LaneMoveHandler(int element_bytes, bool merge) {
 }
 
 Handler LaneWidenHandler(DType from) {
-  return ForInteger(from == DType::kI1 ? DType::kU8 : from, [](auto tag) -> Handler { return &WidenLanes<typename decltype(tag)::Type>; });
+  return ForInteger(from == DType::kI1 ? DType::kU8 : from,
+                    [](auto tag) -> Handler { return &WidenLanes<typename decltype(tag)::Type>; });
 }
 
 const OpTable& SimtOps() {

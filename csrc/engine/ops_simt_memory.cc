@@ -25,23 +25,27 @@ Window Open(const Context& c, const Inst* in, uint64_t pointer, int64_t bytes) {
     const uint32_t t = ObjectOf(pointer);
     if (t - 1 >= c.n_tensors) c.FailGm(in, pointer, OffsetOf(pointer), bytes);
     const Tensor& tensor = c.tensors[t - 1];
-    return {tensor.data, OffsetOf(pointer), tensor.extent < 0 ? static_cast<int64_t>(kOffsetMask >> 1) : tensor.extent - bytes};
+    return {tensor.data, OffsetOf(pointer),
+            tensor.extent < 0 ? static_cast<int64_t>(kOffsetMask >> 1) : tensor.extent - bytes};
   }
 }
 
 template <Space kSpace>
-[[noreturn]] void FailLane(const Context& c, const Inst* in, uint64_t pointer, int64_t offset, int64_t bytes, int64_t alignment, int thread) {
+[[noreturn]] void FailLane(const Context& c, const Inst* in, uint64_t pointer, int64_t offset, int64_t bytes,
+                           int64_t alignment, int thread) {
   try {
     if (offset & (alignment - 1)) c.FailAlignment(in, offset, alignment);
-    if constexpr (kSpace == Space::kUb) c.FailUb(in, offset, bytes);
-    else c.FailGm(in, pointer, offset, bytes);
+    if constexpr (kSpace == Space::kUb)
+      c.FailUb(in, offset, bytes);
+    else
+      c.FailGm(in, pointer, offset, bytes);
   } catch (const Error& e) {
     c.Fail(in, e.message + " (thread " + std::to_string(thread) + ")");
   }
 }
 
-// Offsets of all active threads into c.addresses. Pointer a and offset b; kVaryingPointer: a is a lane array and `pointer`
-// unused. Bounds and alignment are checked here, so the access loops need no checks.
+// Offsets of all active threads into c.addresses. Pointer a and offset b; kVaryingPointer: a is a lane array and
+// `pointer` unused. Bounds and alignment are checked here, so the access loops need no checks.
 template <Space kSpace, class Offset>
 uint8_t* Addresses(Context& c, const Inst* in, int64_t element, int64_t bytes, int64_t alignment) {
   const uint64_t pointer = c.S<uint64_t>(in->a);
@@ -104,7 +108,8 @@ PTO_CLONES const Inst* Store(Context& c, const Inst* in) {
   } else {
     ForActive(c, [&](int i) {
       for (int64_t k = 0; k < n; ++k) {
-        std::memcpy(data + c.addresses[i] + k * static_cast<int64_t>(sizeof(T)), c.V<T>(in->d) + k * c.threads + i, sizeof(T));
+        std::memcpy(data + c.addresses[i] + k * static_cast<int64_t>(sizeof(T)), c.V<T>(in->d) + k * c.threads + i,
+                    sizeof(T));
       }
     });
   }
@@ -124,8 +129,10 @@ PTO_CLONES const Inst* AccessAny(Context& c, const Inst* in) {
     for (int64_t k = 0; k < n; ++k) {
       uint8_t* at = w.data + a + k * static_cast<int64_t>(sizeof(T));
       T* lane = c.V<T>(in->d) + k * c.threads + i;
-      if (kLoad) std::memcpy(lane, at, sizeof(T));
-      else std::memcpy(at, lane, sizeof(T));
+      if (kLoad)
+        std::memcpy(lane, at, sizeof(T));
+      else
+        std::memcpy(at, lane, sizeof(T));
     }
   });
   return in + 1;
@@ -137,8 +144,10 @@ template <class T, bool kLoad>
 inline void MoveElement(Context& c, const Inst* in, T* base, int64_t k, int64_t element, int i) {
   T* lane = c.V<T>(in->d) + k * c.threads + i;
   T* at = base + element * c.threads + i;
-  if (kLoad) *lane = *at;
-  else *at = *lane;
+  if (kLoad)
+    *lane = *at;
+  else
+    *at = *lane;
 }
 
 // Same element in every thread: a and b are scalar slots.
@@ -148,7 +157,8 @@ PTO_CLONES const Inst* StackUniform(Context& c, const Inst* in) {
   const StackBuffer& buffer = c.Stack(in, p, c.threads, sizeof(T));
   const int64_t offset = OffsetOf(p) + c.S<int64_t>(in->b) * static_cast<int64_t>(sizeof(T));
   const int64_t element = offset / static_cast<int64_t>(sizeof(T)), n = in->e;
-  if (offset < 0 || element + n > buffer.count || offset % static_cast<int64_t>(sizeof(T))) c.FailStack(in, element, buffer.count);
+  if (offset < 0 || element + n > buffer.count || offset % static_cast<int64_t>(sizeof(T)))
+    c.FailStack(in, element, buffer.count);
   T* base = reinterpret_cast<T*>(buffer.base);
   for (int64_t k = 0; k < n; ++k) {
     ForActive(c, [&](int i) { MoveElement<T, kLoad>(c, in, base, k, element + k, i); });
@@ -166,7 +176,8 @@ PTO_CLONES const Inst* StackAny(Context& c, const Inst* in) {
     const StackBuffer& buffer = c.Stack(in, pointer[i], c.threads, sizeof(T));
     const int64_t offset = OffsetOf(pointer[i]) + off[i] * static_cast<int64_t>(sizeof(T));
     const int64_t element = offset / static_cast<int64_t>(sizeof(T));
-    if (offset < 0 || element + n > buffer.count || offset % static_cast<int64_t>(sizeof(T))) c.FailStack(in, element, buffer.count);
+    if (offset < 0 || element + n > buffer.count || offset % static_cast<int64_t>(sizeof(T)))
+      c.FailStack(in, element, buffer.count);
     for (int64_t k = 0; k < n; ++k) MoveElement<T, kLoad>(c, in, reinterpret_cast<T*>(buffer.base), k, element + k, i);
   });
   return in + 1;
@@ -199,7 +210,8 @@ void CompileAccess(Builder& b, const Op& op, bool load) {
   b.ExpectPointer(pointer);
   b.ExpectInteger(offset);
   const ValueType &p = b.Type(pointer), &v = b.Type(value);
-  b.Expect(v.kind == Kind::kScalar || v.kind == Kind::kShortVector, "only scalars and short vectors can be loaded and stored");
+  b.Expect(v.kind == Kind::kScalar || v.kind == Kind::kShortVector,
+           "only scalars and short vectors can be loaded and stored");
   const int bytes = ByteSize(p.dtype);
   b.Expect(ByteSize(v.dtype) == bytes, std::string("a ") + Name(v.dtype) + " through a pointer to " + Name(p.dtype));
   b.Expect(b.IntegerAttribute(op, "bypass", 0) == 0, "the uncached forms do not exist in a simt region");
@@ -220,9 +232,12 @@ void CompileAccess(Builder& b, const Op& op, bool load) {
     at = varying_pointer ? b.Lanes(pointer) : b.Scalar(pointer);
     const bool narrow = !varying_pointer && b.Type(offset).dtype == DType::kI32;
     off = narrow ? b.Lanes(offset) : b.Lanes64(offset);
-    if (p.space == Space::kGm) h = Choose<Space::kGm>(bytes, load, varying_pointer, !narrow);
-    else if (p.space == Space::kUb) h = Choose<Space::kUb>(bytes, load, varying_pointer, !narrow);
-    else b.Fail(std::string("no access to space ") + Name(p.space));
+    if (p.space == Space::kGm)
+      h = Choose<Space::kGm>(bytes, load, varying_pointer, !narrow);
+    else if (p.space == Space::kUb)
+      h = Choose<Space::kUb>(bytes, load, varying_pointer, !narrow);
+    else
+      b.Fail(std::string("no access to space ") + Name(p.space));
   }
   const uint32_t d = load ? b.Define(value).slot : b.Lanes(value);
   Inst& in = b.Emit(h);

@@ -64,13 +64,15 @@ const Inst* WaitScalar(Context& c, const Inst* in);
 std::string Core::Blocked() const {
   std::string s;
   auto line = [&](const Inst* in) {
-    return " (line " + std::to_string(function_.code.debug[static_cast<size_t>(in - function_.code.insts.data())].line) + ")";
+    return " (line " +
+           std::to_string(function_.code.debug[static_cast<size_t>(in - function_.code.insts.data())].line) + ")";
   };
   auto add = [&](const std::string& text) { s += (s.empty() ? "" : "; ") + text; };
   if (resume_) {
     if (resume_->fn == &WaitScalar) {
       Context c = scalar_;
-      add("S waits for flag " + FlagName(resume_->b, kPipeS, static_cast<int>(c.S<int64_t>(resume_->a))) + line(resume_));
+      add("S waits for flag " + FlagName(resume_->b, kPipeS, static_cast<int>(c.S<int64_t>(resume_->a))) +
+          line(resume_));
     } else {
       add("S waits in pipe_barrier ALL" + line(resume_));
     }
@@ -78,10 +80,11 @@ std::string Core::Blocked() const {
   for (int p = 0; p < kPipes; ++p) {
     if (queues_[p].Empty()) continue;
     const Command c = queues_[p].Head();
-    const std::string behind = queues_[p].Size() > 1 ? ", " + std::to_string(queues_[p].Size() - 1) + " commands behind it" : "";
+    const std::string behind =
+        queues_[p].Size() > 1 ? ", " + std::to_string(queues_[p].Size() - 1) + " commands behind it" : "";
     if (c.fn == &RunWait) {
-      add(std::string(kPipeNames[p]) + " waits for flag " + FlagName(c.inst->b, c.inst->c, static_cast<int>(c.values[0])) +
-          line(c.inst) + behind);
+      add(std::string(kPipeNames[p]) + " waits for flag " +
+          FlagName(c.inst->b, c.inst->c, static_cast<int>(c.values[0])) + line(c.inst) + behind);
     } else {
       add(std::string(kPipeNames[p]) + " is blocked" + line(c.inst) + behind);
     }
@@ -228,8 +231,9 @@ void CompileBarrier(Builder& b, const Op& op) {
 
 // Inside a vector function everything happens in program order here, so memory is ordered already.
 void CompileMemBar(Builder& b, const Op& op) {
-  static const char* const kKinds[] = {"VV_ALL", "VST_VLD", "VLD_VST", "VST_VST", "VS_ALL", "VST_LD", "VLD_ST", "VST_ST",
-                                       "SV_ALL", "ST_VLD",  "LD_VST",  "ST_VST",  "SS_ALL", "ST_LD",  "LD_ST",  "ST_ST"};
+  static const char* const kKinds[] = {"VV_ALL", "VST_VLD", "VLD_VST", "VST_VST", "VS_ALL", "VST_LD",
+                                       "VLD_ST", "VST_ST",  "SV_ALL",  "ST_VLD",  "LD_VST", "ST_VST",
+                                       "SS_ALL", "ST_LD",   "LD_ST",   "ST_ST"};
   b.ExpectCounts(op, 0, 0);
   const std::string kind = b.TextAttribute(op, "kind", "");
   bool known = false;

@@ -29,7 +29,8 @@ class Reader {
   // A count of items that each take at least `least` bytes: an absurd count fails here, not in an allocation.
   uint32_t Count(size_t least) {
     uint32_t n = U32();
-    if (static_cast<uint64_t>(n) * least > static_cast<uint64_t>(end_ - p_)) Bad("a count exceeds the rest of the bytes");
+    if (static_cast<uint64_t>(n) * least > static_cast<uint64_t>(end_ - p_))
+      Bad("a count exceeds the rest of the bytes");
     return n;
   }
 

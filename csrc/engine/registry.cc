@@ -12,9 +12,9 @@ using Registry = std::unordered_map<std::string, std::vector<const OpEntry*>>;
 const Registry& All() {
   static const Registry registry = [] {
     Registry r;
-    for (const OpTable* table :
-         {&ScalarOps(), &ScalarMemoryOps(), &ControlOps(), &MteOps(), &SyncOps(), &SimdArithmeticOps(), &SimdReduceOps(),
-          &SimdMemoryOps(), &SimdConvertOps(), &SimdMaskOps(), &SimdMoveOps(), &SimtOps(), &SimtMemoryOps()}) {
+    for (const OpTable* table : {&ScalarOps(), &ScalarMemoryOps(), &ControlOps(), &MteOps(), &SyncOps(),
+                                 &SimdArithmeticOps(), &SimdReduceOps(), &SimdMemoryOps(), &SimdConvertOps(),
+                                 &SimdMaskOps(), &SimdMoveOps(), &SimtOps(), &SimtMemoryOps()}) {
       for (const OpEntry& e : *table) r[e.name].push_back(&e);
     }
     return r;

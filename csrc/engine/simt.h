@@ -5,7 +5,7 @@
 
 namespace pto::engine {
 
-Handler SpreadHandler(int element_bytes);               // d: lane array, a: scalar slot
+Handler SpreadHandler(int element_bytes);                // d: lane array, a: scalar slot
 Handler LaneMoveHandler(int element_bytes, bool merge);  // d, a: lane arrays; e: elements per thread
 Handler LaneWidenHandler(DType from);                    // d: i64 lane array, a: lane array
 
@@ -13,7 +13,7 @@ Handler LaneWidenHandler(DType from);                    // d: i64 lane array, a
 const Inst* LaneIf(Context& c, const Inst* in);    // a: condition; jump: to the else part
 const Inst* LaneElse(Context& c, const Inst* in);  // a: condition; jump: to the end
 const Inst* LaneEnd(Context& c, const Inst* in);
-const Inst* LaneFor(Context& c, const Inst* in);   // a: lo, c: hi, e: iv, imm: step lane arrays of i64; jump: to the end
+const Inst* LaneFor(Context& c, const Inst* in);  // a: lo, c: hi, e: iv, imm: step lane arrays of i64; jump: to the end
 const Inst* LaneNext(Context& c, const Inst* in);  // c: hi, e: iv, imm: step; jump: to the body
 
 }  // namespace pto::engine

@@ -38,9 +38,9 @@ std::string Quoted(const std::string& s) {
 // {"error": {...}}: the caller raises it with its parts.
 std::string ErrorText(const engine::Error& e) {
   const engine::ErrorPlace& p = e.place;
-  return "{\"error\": {\"message\": " + Quoted(e.message) + ", \"function\": " + Quoted(p.function) + ", \"op\": " + Quoted(p.op) +
-         ", \"file\": " + Quoted(p.file) + ", \"line\": " + std::to_string(p.line) + ", \"core\": " + std::to_string(p.core) +
-         ", \"pipe\": " + Quoted(p.pipe) + "}}";
+  return "{\"error\": {\"message\": " + Quoted(e.message) + ", \"function\": " + Quoted(p.function) +
+         ", \"op\": " + Quoted(p.op) + ", \"file\": " + Quoted(p.file) + ", \"line\": " + std::to_string(p.line) +
+         ", \"core\": " + std::to_string(p.core) + ", \"pipe\": " + Quoted(p.pipe) + "}}";
 }
 
 std::string StatsText(const engine::LaunchStats& s) {
@@ -143,7 +143,8 @@ tf::Array<tf::String> Ops() {
 TVM_FFI_STATIC_INIT_BLOCK() {
   tf::reflection::GlobalDef()
       .def("tilelang_pto.sim_launch",
-           [](tf::Bytes program, tf::String function, tf::Array<tf::Any> args, int64_t grid, int64_t host_threads, int64_t max_steps) {
+           [](tf::Bytes program, tf::String function, tf::Array<tf::Any> args, int64_t grid, int64_t host_threads,
+              int64_t max_steps) {
              return tf::String(Launch(program, std::string(function), args, grid, host_threads, max_steps));
            })
       .def("tilelang_pto.sim_ops", [] { return Ops(); });
