@@ -8,9 +8,10 @@ import statistics
 import time
 
 import torch
-import tilelang_pto  # noqa: F401  (registers the target)
 from tile_kernels.mhc.expand_asc import expand_to_mhc_fwd_asc
 from tilelang.backend.target import determine_target
+
+import tilelang_pto  # noqa: F401  (registers the target)
 
 
 def peak_mb() -> float:

@@ -1,9 +1,10 @@
 """Vector add: one SIMT vector function per block of elements."""
 
 import tilelang
-import tilelang_pto  # noqa: F401  (registers target="pto")
 import torch
 from tilelang.ascend import language as T
+
+import tilelang_pto  # noqa: F401  (registers target="pto")
 
 
 @tilelang.jit(target="pto")

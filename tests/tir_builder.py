@@ -100,3 +100,71 @@ def elementwise(inputs: Mapping[str, str], output: str, count: int, function: Ca
         return tirx.BufferStore(view(out, output, count), function(*loads), [tx])
 
     return vector_kernel("map", [*arguments.values(), out], lambda _: simt_block(count, body))
+
+
+def registers(
+    inputs: Mapping[str, str], output: str, function: Callable[..., Any], store: str | None = None, lanes: int | None = None
+) -> Any:
+    """A SIMD kernel ``map``: one 256-byte register of each input goes through ``function``, the result to ``out``.
+
+    Args:
+        inputs: name to TIR element dtype; each argument holds 256 bytes.
+        output: element dtype of the result register and of ``out``.
+        function: makes the TIR expression of the result register from one loaded register each.
+        store: distribution of the store, NORM of the element width by default.
+        lanes: elements written to ``out``, all of the register by default.
+    """
+    arena = tirx.decl_buffer((4096,), "uint8", name="arena", scope="shared.dyn")
+    arguments = {name: pointer(name, dtype) for name, dtype in inputs.items()}
+    out = pointer("out", output)
+    bits, dtype_bytes = tvm.DataType(output).bits, tvm.DataType(output).bits // 8
+    count = lanes or 256 // dtype_bytes
+
+    def ub(slot: int, dtype: str, extent: int, mask: int) -> Any:
+        return access(arena.data, dtype, slot * 256 // (tvm.DataType(dtype).bits // 8), extent, mask)
+
+    def flag(verb: str, event: str) -> Any:
+        return tirx.Evaluate(op(f"tl.ascend_{verb}_flag", "handle", event, 0))
+
+    copies = [
+        tirx.Evaluate(
+            op(
+                "tl.ascend_copy_gm_to_ubuf",
+                "handle",
+                ub(slot, dtype, 64, 2),
+                access(arguments[name], dtype, 0, 64, 1),
+                0,
+                1,
+                256,
+                0,
+                0,
+                0,
+                0,
+                256,
+                256,
+            )
+        )
+        for slot, (name, dtype) in enumerate(inputs.items())
+    ]
+    loads, bound = [], []
+    for slot, (name, dtype) in enumerate(inputs.items()):
+        width = 256 // (tvm.DataType(dtype).bits // 8)
+        register = tirx.Var(f"{name}_register", f"{dtype}x{width}")
+        loads.append(tirx.Bind(register, op("tl.simd.vld", f"{dtype}x{width}", ub(slot, dtype, width, 1), "NORM")))
+        bound.append(register)
+    result = function(*bound)
+    mask = op("tl.simd.pset", "boolx256", bits, "PAT_ALL")
+    written = tirx.Evaluate(op("tl.simd.vsts", "handle", ub(8, output, count, 2), result, mask, store or f"NORM_B{bits}"))
+    size = count * dtype_bytes
+    back = op("tl.ascend_copy_ubuf_to_gm", "handle", access(out, output, 0, count, 2), ub(8, output, count, 1), 0, 1, size, 4, size, size)
+    body = sequence(
+        tirx.AllocBuffer(arena),
+        *copies,
+        flag("set", "MTE2_V"),
+        flag("wait", "MTE2_V"),
+        simd_block(*loads, written),
+        flag("set", "V_MTE3"),
+        flag("wait", "V_MTE3"),
+        tirx.Evaluate(back),
+    )
+    return vector_kernel("map", [*arguments.values(), out], lambda _: body)

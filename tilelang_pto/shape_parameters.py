@@ -37,7 +37,7 @@ def extent_parameters(host: tirx.PrimFunc, devices: Mapping[str, tirx.PrimFunc])
     found: dict[str, set[str]] = {}
     for call in calls:
         name = _callee(call)
-        arguments = zip(devices[name].params, list(call.args)[1:])
+        arguments = zip(devices[name].params, list(call.args)[1:], strict=False)
         names = {str(parameter.name) for parameter, argument in arguments if _is_extent(argument, bound)}
         found[name] = names if name not in found else found[name] & names
     return found

@@ -49,7 +49,9 @@ def test_division_that_may_trap_stays_in_its_branch():
     n = tirx.Var("n", "int32")
     guarded = tirx.IfThenElse(n > 0, copy_flag(tirx.FloorMod(immediate(5), n)), None)
     lines = body_of(vector_kernel("k", [n], lambda _: guarded))
-    assert next(i for i, line in enumerate(lines) if "%" in line or "//" in line) > next(i for i, line in enumerate(lines) if "pto.if_" in line)
+    assert next(i for i, line in enumerate(lines) if "%" in line or "//" in line) > next(
+        i for i, line in enumerate(lines) if "pto.if_" in line
+    )
 
 
 def test_loads_are_not_moved_over_stores_to_the_same_array():
@@ -64,7 +66,9 @@ def test_loads_are_not_moved_over_stores_to_the_same_array():
         )
 
     lines = body_of(vector_kernel("k", [a, out], lambda _: simt_block(8, body)))
-    load, store_a, store_out = (next(i for i, line in enumerate(lines) if re.search(p, line)) for p in (r"pto\.load\(a", r"store\(.*, a,", r"store\(.*, out,"))
+    load, store_a, store_out = (
+        next(i for i, line in enumerate(lines) if re.search(p, line)) for p in (r"pto\.load\(a", r"store\(.*, a,", r"store\(.*, out,")
+    )
     assert load < store_a < store_out
     assert "pto.load" not in lines[store_out]
 

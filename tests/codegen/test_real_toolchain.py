@@ -45,7 +45,16 @@ def test_accepted(path, tmp_path):
     assert traced.returncode == 0, traced.stderr[-2000:]
     source, result = tmp_path / "kernel.pto", tmp_path / "kernel.ll"
     source.write_text(traced.stdout)
-    command = [str(PTOAS), "--pto-arch=a5", "--pto-backend=vpto", "--pto-level=level3", "--emit-vpto-llvm-ir", str(source), "-o", str(result)]
+    command = [
+        str(PTOAS),
+        "--pto-arch=a5",
+        "--pto-backend=vpto",
+        "--pto-level=level3",
+        "--emit-vpto-llvm-ir",
+        str(source),
+        "-o",
+        str(result),
+    ]
     assembled = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert assembled.returncode == 0, assembled.stderr[-2000:]
     assert result.stat().st_size > 0

@@ -64,7 +64,7 @@ def test_divisions_of_runtime_values(surface, dtype, name):
     node, model = DIVISIONS[name]
     a, b = pairs(dtype, nonzero=True)
     got = evaluate(surface, {"a": a, "b": b}, dtype, node)
-    np.testing.assert_array_equal(got, np.array([model(int(x), int(y)) for x, y in zip(a, b)], dtype))
+    np.testing.assert_array_equal(got, np.array([model(int(x), int(y)) for x, y in zip(a, b, strict=True)], dtype))
 
 
 @pytest.mark.parametrize("surface", SURFACES)
@@ -156,7 +156,7 @@ def test_guarded_arm_is_not_evaluated(surface):
     def guarded(x, y):
         return tirx.if_then_else(y != 0, tirx.FloorDiv(x, y), tirx.IntImm("int32", -77))
 
-    expected = [-77 if y == 0 else int(x) // int(y) for x, y in zip(a, b)]
+    expected = [-77 if y == 0 else int(x) // int(y) for x, y in zip(a, b, strict=True)]
     np.testing.assert_array_equal(evaluate(surface, {"a": a, "b": b}, "int32", guarded), np.array(expected, "int32"))
 
 
@@ -167,7 +167,7 @@ def test_short_circuit_guards_a_division(surface):
     def both(x, y):
         return tirx.Cast("int32", tirx.And(y != 0, tirx.FloorMod(x, y) == 0))
 
-    expected = [int(y != 0 and int(x) % int(y) == 0) for x, y in zip(a, b)]
+    expected = [int(y != 0 and int(x) % int(y) == 0) for x, y in zip(a, b, strict=True)]
     np.testing.assert_array_equal(evaluate(surface, {"a": a, "b": b}, "int32", both), np.array(expected, "int32"))
 
 
@@ -224,7 +224,7 @@ def test_random_integer_expressions(expression, surface):
     make, model = expression
     a = np.array([-9, -4, -1, 0, 1, 2, 5, 13], "int32")
     b = np.array([3, -3, 7, -1, 0, -20, 6, 11], "int32")
-    expected = [model(int(x), int(y)) for x, y in zip(a, b)]
+    expected = [model(int(x), int(y)) for x, y in zip(a, b, strict=True)]
     if any(_wrap(value) != value for value in expected):
         return
     got = evaluate(surface, {"a": a, "b": b}, "int32", lambda x, y: tirx.Add(make(x, y), tirx.IntImm("int32", 0)))

@@ -140,7 +140,9 @@ CASES = {
     ),
     "short vectors": (
         lambda: vector_kernel(
-            "kernel", (), lambda _: simt_block(4, lambda tx: tirx.Bind(tirx.Var("v", "float32x4"), tirx.Broadcast(tirx.FloatImm("float32", 1.0), 4)))
+            "kernel",
+            (),
+            lambda _: simt_block(4, lambda tx: tirx.Bind(tirx.Var("v", "float32x4"), tirx.Broadcast(tirx.FloatImm("float32", 1.0), 4))),
         ),
         ["Broadcast"],
     ),
@@ -184,7 +186,7 @@ def test_reading_an_unwritten_register():
     buffer = ub()
     register = tirx.decl_buffer((1,), "float32x64", name="acc", scope="local.var")
     body = simd_block(tirx.AllocBuffer(register), store_register(buffer, tirx.BufferLoad(register, [immediate(0)])))
-    with pytest.raises(tilelang_pto.UnsupportedError, match="acc.* is read before it is written"):
+    with pytest.raises(tilelang_pto.UnsupportedError, match=r"acc.* is read before it is written"):
         emit_module(scalar_statement(tirx.AllocBuffer(buffer), body), surface=surface_of("2026-09"))
 
 

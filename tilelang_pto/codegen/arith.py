@@ -270,7 +270,9 @@ class Arithmetic:
             return self.b.pure("retype", lambda e: e[0], (value,), type, interval=value.interval, static=True, inline=True, weight=0)
         interval: Interval | None = None
         if target.is_integer:
-            interval = (value.low, value.high) if source.is_integer and target.minimum <= value.low and value.high <= target.maximum else None
+            interval = (
+                (value.low, value.high) if source.is_integer and target.minimum <= value.low and value.high <= target.maximum else None
+            )
             if source.category == "bool":
                 interval = (0, 1)
         inner = value.cast_of
@@ -306,7 +308,17 @@ class Arithmetic:
         return self.binary("*", a, self.number(-1.0, a.type))
 
 
-_RESULT_NAMES = {"+": "index", "-": "difference", "*": "product", "/": "quotient", "//": "quotient", "%": "remainder", "&": "bits", "|": "bits", "^": "bits"}
+_RESULT_NAMES = {
+    "+": "index",
+    "-": "difference",
+    "*": "product",
+    "/": "quotient",
+    "//": "quotient",
+    "%": "remainder",
+    "&": "bits",
+    "|": "bits",
+    "^": "bits",
+}
 _OPERATOR_WORDS = {"*": "x", "//": "div_", "%": "mod_"}
 _LONGEST_STEM = 12
 
@@ -343,5 +355,3 @@ def _bit_pattern(value: float, dtype: DType) -> str:
     if dtype.pto == "f16":
         return f"0x{int(np.float16(value).view(np.uint16)):04X}"
     return f"0x{int(np.float32(value).view(np.uint32)):08X}"
-
-

@@ -13,7 +13,7 @@ import bisect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Union
+from typing import Literal
 
 from .naming import NameSupply
 from .types import Type
@@ -90,7 +90,7 @@ class Nest:
     blocks: list[Block] = field(default_factory=list)
 
 
-Item = Union[Value, Statement, Nest]
+Item = Value | Statement | Nest
 
 
 @dataclass(eq=False, slots=True)
@@ -133,14 +133,23 @@ class Builder:
     def literal(self, value: Number, type: Type) -> Value:
         """A Python number of the given type."""
         interval = (int(value), int(value)) if type.dtype.is_integer or type.dtype.category == "bool" else None
-        return Value(type, None, lambda _: constant(value), literal=value, static=True, interval=interval, inline=True, weight=len(repr(value)))
+        return Value(
+            type, None, lambda _: constant(value), literal=value, static=True, interval=interval, inline=True, weight=len(repr(value))
+        )
 
     def named(self, identifier: str, type: Type, *, interval: Interval | None = None, static: bool = False) -> Value:
         """A value that already has a name in the current block: a parameter, a loop variable."""
         if interval is None and type.dtype.is_integer and type.kind == "scalar":
             interval = full_range(type.dtype)
         return Value(
-            type, self.block, lambda _: name(identifier), static=static, interval=interval, name=identifier, inline=True, weight=len(identifier)
+            type,
+            self.block,
+            lambda _: name(identifier),
+            static=static,
+            interval=interval,
+            name=identifier,
+            inline=True,
+            weight=len(identifier),
         )
 
     def member(self, handle: str, member: str, type: Type, *, interval: Interval | None = None) -> Value:
@@ -187,7 +196,7 @@ class Builder:
                 return found
             scope = scope.parent
         block = self.block
-        if not (pinned or static or memory is not None) and (type.kind == "pointer" or type.kind == "scalar" and not type.dtype.is_float):
+        if not (pinned or static or memory is not None) and (type.kind == "pointer" or (type.kind == "scalar" and not type.dtype.is_float)):
             block = self._outermost(operands, traps, everywhere)
         if interval is None and type.kind == "scalar" and type.dtype.is_integer:
             interval = full_range(type.dtype)
@@ -227,7 +236,9 @@ class Builder:
 
     # -- statements ------------------------------------------------------------------------------------------------------
 
-    def statement(self, build: Callable[[Expressions], ast.stmt], operands: Sequence[Value] = (), *, writes: object | None = EVERYTHING) -> None:
+    def statement(
+        self, build: Callable[[Expressions], ast.stmt], operands: Sequence[Value] = (), *, writes: object | None = EVERYTHING
+    ) -> None:
         """Append a statement; ``writes`` is the memory it may change, None if none."""
         self.block.items.append(Statement(build, tuple(operands), self.order))
         self._advance(writes)

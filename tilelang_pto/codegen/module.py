@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-
 from tilelang_pto.errors import UnsupportedError
 from tilelang_pto.version import __version__
 
@@ -114,7 +113,7 @@ def _parameters(v: Visitor, func: Any, extents: frozenset[str]) -> tuple[list[Pa
             if dtype is None:
                 v.unsupported(f"parameter {tir_name}: elements of dtype {element} have no PTODSL type", f"use one of {', '.join(DTYPES)}")
             v.storage[var] = Storage("gm", tir_name, element, v.b.named(name, pointer_type(dtype, "gm")))
-            annotation = call("pto.ptr", path(f"pto.{dtype.pto}"), constant("gm"))
+            annotation: ast.expr = call("pto.ptr", path(f"pto.{dtype.pto}"), constant("gm"))
             parameters.append(Parameter(name, "pointer", element))
         else:
             type: Type = v.scalar_type(var.dtype)
@@ -137,5 +136,3 @@ def _header(kernels: Sequence[Kernel], surface: Surface) -> list[str]:
 
 def _imports(surface: Surface) -> list[str]:
     return ["from ptodsl import pto, scalar" if surface.has_scalar_namespace else "from ptodsl import pto"]
-
-

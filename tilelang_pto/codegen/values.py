@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from .types import DType, Type
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Interval", "Number", "Value", "clip", "full_range"]
 
-Number = Union[int, float, bool]
+Number = int | float | bool
 Interval = tuple[int, int]
 
 

@@ -185,7 +185,8 @@ class Visitor:
         value = self.slots.get(slot)
         if value is None:
             self.unsupported(
-                f"{slot[0].name}[{slot[1]}] is read before it is written", "give the variable a value before the loop or branch that reads it"
+                f"{slot[0].name}[{slot[1]}] is read before it is written",
+                "give the variable a value before the loop or branch that reads it",
             )
         return value
 

@@ -8,7 +8,15 @@ from typing import Any
 
 __all__ = ["main"]
 
-HEADINGS = ("kernel", "shape (tokens x streams x hidden)", "emitted lines", "cores", "simulated time", "max error", "result")
+HEADINGS: tuple[str, ...] = (
+    "kernel",
+    "shape (tokens x streams x hidden)",
+    "emitted lines",
+    "cores",
+    "simulated time",
+    "max error",
+    "result",
+)
 SHAPES = ((1024, 2, 1280), (1000, 4, 2560))
 
 
@@ -33,7 +41,7 @@ def main(show: Callable[[str], None] = print) -> int:
         failures += not passed
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     for number, row in enumerate(rows):
-        show("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        show("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         if number == 0:
             show("  ".join("-" * width for width in widths))
     return 1 if failures else 0

@@ -1,7 +1,7 @@
 """Structure: sequences, launch, vector functions, loops, branches.
 
-Control flow is explicit (``ast_rewrite=False``): loops are ``pto.for_`` with named carries, branches ``pto.if_`` with merged results. The one
-exception are unrolled loops that carry nothing, printed as a Python loop over ``pto.static_range``.
+Control flow is explicit (``ast_rewrite=False``): loops are ``pto.for_`` with named carries, branches ``pto.if_`` with merged results. The
+one exception are unrolled loops that carry nothing, printed as a Python loop over ``pto.static_range``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def _thread(v: Visitor, node: Any) -> Value:
         return v.arith.cast(index, type, hint="core_id" if hint == "bx" else hint)
     if tag in _THREADS:
         if v.region != "simt":
-            v.unsupported(f"{tag} is used outside a SIMT vector function", "put the code that needs threads inside `with T.SimtVF(threads=...)`")
+            v.unsupported(
+                f"{tag} is used outside a SIMT vector function", "put the code that needs threads inside `with T.SimtVF(threads=...)`"
+            )
         if extent == 1:
             return v.arith.number(0, type)
         getter = _THREADS[tag]
@@ -92,7 +94,9 @@ def region(v: Visitor, node: Any) -> None:
             v.unsupported(f"a SIMT vector function of {threads} threads", f"use at most {_MAX_THREADS} threads in all")
         _vector_function(v, node, "simt", call("pto.simt", *(constant(count) for count in threads)))
     else:
-        v.unsupported(f"block {block_name} has no rule", "this version emits kernels of the vector cores only" if block_name == "CUBE" else "")
+        v.unsupported(
+            f"block {block_name} has no rule", "this version emits kernels of the vector cores only" if block_name == "CUBE" else ""
+        )
 
 
 def _vector_function(v: Visitor, node: Any, region: Any, opener: ast.expr) -> None:
@@ -164,23 +168,22 @@ def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[S
         loop = call("pto.for_", exprs[0], exprs[1], step=constant(1))
         if not carried:
             return [_with(loop, bodies[0], variable)]
-        carry = call(attribute(loop, "carry"), **dict(zip(fields, exprs[2:])))
+        carry = call(attribute(loop, "carry"), **dict(zip(fields, exprs[2:], strict=True)))
         return [ast.Assign([ast.Name(handle, ast.Store())], carry), _with(name(handle), bodies[0])]
 
-    with v.b.nest(["loop"], build, [low, high, *initial]) as nest:
-        with v.scope(nest.blocks[0]):
-            for slot, field, start in zip(carried, fields, initial):
-                v.slots[slot] = v.b.member(handle, field, start.type, interval=_slot_interval(v, slot, start.type))
-            if carried:
-                index = v.b.member(handle, "iv", INDEX, interval=interval)
-            else:
-                index = v.b.named(variable, INDEX, interval=interval)
-            v.variables[node.loop_var] = v.arith.cast(index, v.scalar_type(node.loop_var.dtype), hint=loop_name)
-            v.stmt(node.body)
-            updates = [v.arith.typed(v.read_slot(slot)) for slot in carried]
-            if carried:
-                _hand_over(v, handle, "update", fields, updates)
-    for slot, field, start in zip(carried, fields, initial):
+    with v.b.nest(["loop"], build, [low, high, *initial]) as nest, v.scope(nest.blocks[0]):
+        for slot, field, start in zip(carried, fields, initial, strict=True):
+            v.slots[slot] = v.b.member(handle, field, start.type, interval=_slot_interval(v, slot, start.type))
+        if carried:
+            index = v.b.member(handle, "iv", INDEX, interval=interval)
+        else:
+            index = v.b.named(variable, INDEX, interval=interval)
+        v.variables[node.loop_var] = v.arith.cast(index, v.scalar_type(node.loop_var.dtype), hint=loop_name)
+        v.stmt(node.body)
+        updates = [v.arith.typed(v.read_slot(slot)) for slot in carried]
+        if carried:
+            _hand_over(v, handle, "update", fields, updates)
+    for slot, field, start in zip(carried, fields, initial, strict=True):
         v.slots[slot] = _final(v, handle, field, start.type, _slot_interval(v, slot, start.type))
 
 
@@ -255,9 +258,9 @@ def if_then_else(v: Visitor, node: Any) -> None:
 
     results: list[Type] = [_initial(v, slot).type for slot in merged]
     with v.b.nest(["branch"] * (2 if has_else else 1), build, [condition]) as nest:
-        for block, case in zip(nest.blocks, (node.then_case, node.else_case)):
+        for block, case in zip(nest.blocks, (node.then_case, node.else_case), strict=False):
             _branch(v, block, case, handle, merged, fields)
-    for slot, field, type in zip(merged, fields, results):
+    for slot, field, type in zip(merged, fields, results, strict=True):
         v.slots[slot] = v.b.member(handle, field, type, interval=_slot_interval(v, slot, type))
 
 
@@ -273,14 +276,12 @@ def _branch(v: Visitor, block: Block, case: Any, handle: str, merged: list[Slot]
 def _hand_over(v: Visitor, handle: str, method: str, fields: Sequence[str], values: Sequence[Value]) -> None:
     """``handle.update(field=value, ...)`` or ``handle.assign(...)``."""
     build = attribute(name(handle), method)
-    v.b.statement(lambda e: ast.Expr(call(build, **dict(zip(fields, e)))), values, writes=None)
+    v.b.statement(lambda e: ast.Expr(call(build, **dict(zip(fields, e, strict=True)))), values, writes=None)
 
 
 def _with(context: ast.expr, body: list[ast.stmt], variable: str = "") -> ast.With:
     target = ast.Name(variable, ast.Store()) if variable else None
     return ast.With([ast.withitem(context, target)], body)
-
-
 
 
 # -- values that need control flow ---------------------------------------------------------------------------------------
@@ -298,7 +299,7 @@ def merge_values(v: Visitor, condition: Value, then_value: Callable[[], Value], 
         return [_with(call("pto.if_", exprs[0]), branches, handle)]
 
     with v.b.nest(["branch", "branch"], build, [condition]) as nest:
-        for block, compute in zip(nest.blocks, (then_value, else_value)):
+        for block, compute in zip(nest.blocks, (then_value, else_value), strict=True):
             with v.scope(block):
                 _hand_over(v, handle, "assign", ["value"], [v.arith.typed(compute())])
     return v.b.member(handle, "value", type)

@@ -38,7 +38,9 @@ def alloc_buffer(v: Visitor, node: Any) -> None:
         v.storage[data] = Storage("slot", str(data.name), element)
         _reset_slot(v, node, element)
     else:
-        v.unsupported(f"memory scope {scope} has no rule", "vector kernels use T.alloc_shared, T.alloc_fragment, T.alloc_local and T.alloc_var")
+        v.unsupported(
+            f"memory scope {scope} has no rule", "vector kernels use T.alloc_shared, T.alloc_fragment, T.alloc_local and T.alloc_var"
+        )
 
 
 def _byte_count(v: Visitor, buffer: Any) -> int:
@@ -254,7 +256,9 @@ def buffer_load(v: Visitor, node: Any) -> Value:
     where = address(v, node.buffer.data, memory.dtype, index)
     spelled = v.surface.entry(generic, v.arith.unit).name
     hint = f"{node.buffer.name.lstrip('_')}_value"
-    loaded = v.b.pure(spelled, lambda e: call(spelled, *e), (where.pointer, where.offset), memory, hint=hint, memory=memory_of(v, storage), weight=14)
+    loaded = v.b.pure(
+        spelled, lambda e: call(spelled, *e), (where.pointer, where.offset), memory, hint=hint, memory=memory_of(v, storage), weight=14
+    )
     return v.arith.cast(loaded, type)
 
 

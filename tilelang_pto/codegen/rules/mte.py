@@ -14,7 +14,8 @@ from ..visitor import Visitor
 from .memory import access_pointer, full_pointer, storage_of
 
 STORE_CACHE = (
-    "nmfv", "nmlv", "nmprs", "nmred", "naci", "napw", "napi", "nared", "wbhfv", "wbhlv", "wbhprs", "wbhred", "wtsfv", "wtslv", "wtsprs", "wtsred",
+    "nmfv", "nmlv", "nmprs", "nmred", "naci", "napw", "napi", "nared",
+    "wbhfv", "wbhlv", "wbhprs", "wbhred", "wtsfv", "wtslv", "wtsprs", "wtsred",
 )  # fmt: skip
 """L2 hints of stores, by the number AscendC gives them."""
 

@@ -36,7 +36,8 @@ def binary(v: Visitor, node: Any) -> Value:
     kind = type(node)
     if kind is tirx.Div and a.dtype.is_float:
         return v.arith.true_divide(a, b)
-    return _BINARY[kind](v, a, b)
+    combined: Value = _BINARY[kind](v, a, b)
+    return combined
 
 
 _BINARY: dict[type, Any] = {
@@ -307,5 +308,3 @@ def _may_fail(node: Any) -> bool:
         return False
     tirx.stmt_functor.post_order_visit(node, visit)
     return found
-
-

@@ -156,4 +156,3 @@ def _check_lanes(v: Visitor, name: str, type: Type) -> None:
     legal = LANE_TYPES[name]
     if type.kind != "register" or type.dtype.pto not in legal:
         v.unsupported(f"{name} on {type}", f"element types are {', '.join(sorted(legal))}")
-

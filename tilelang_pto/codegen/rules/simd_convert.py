@@ -44,7 +44,7 @@ def vcvt(v: Visitor, node: Any, a: Any, m: Any, *controls: Any) -> Value:
     if len(texts) != len(wanted) + 1 or texts[-1] != "MODE_ZEROING":
         v.unsupported(f"vcvt from {pair[0]} to {pair[1]} with {', '.join(texts)}", f"wanted: {', '.join(wanted)} and MODE_ZEROING")
     keywords = {}
-    for keyword, text in zip(wanted, texts):
+    for keyword, text in zip(wanted, texts, strict=False):
         token = _TOKENS[keyword].get(text)
         if token is None:
             v.unsupported(f"{text} as {keyword} of vcvt", f"use one of {', '.join(_TOKENS[keyword])}")

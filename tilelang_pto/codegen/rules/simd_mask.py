@@ -37,7 +37,9 @@ def _pattern(v: Visitor, which: str, width: Any, pattern: Any) -> Value:
     if token not in PATTERNS:
         v.unsupported(f"predicate pattern {token}", f"use one of {', '.join(PATTERNS)}")
     function = f"pto.{which}_b{bits}"
-    return v.b.pure((function, token), lambda _: call(function, constant(token)), (), mask_type(bits), hint=f"mask_b{bits}", pinned=True, weight=24)
+    return v.b.pure(
+        (function, token), lambda _: call(function, constant(token)), (), mask_type(bits), hint=f"mask_b{bits}", pinned=True, weight=24
+    )
 
 
 @op("tl.simd.pand", "tl.simd.por", "tl.simd.pxor", arity=3, emits=("pand", "por", "pxor"))
@@ -83,7 +85,9 @@ def _compare(v: Visitor, function: str, a: Value, b: Value, m: Any, mode: Any) -
     how = v.string(mode, "the comparison")
     if how not in ("eq", "ne", "lt", "le", "gt", "ge"):
         v.unsupported(f"comparison {how}", "use eq, ne, lt, le, gt or ge")
-    return v.b.pure((function, how), lambda e: call(function, *e, constant(how)), (a, b, v.mask(m, bits)), mask_type(bits), hint="mask", pinned=True)
+    return v.b.pure(
+        (function, how), lambda e: call(function, *e, constant(how)), (a, b, v.mask(m, bits)), mask_type(bits), hint="mask", pinned=True
+    )
 
 
 def recast(v: Visitor, value: Value, type: Type) -> Value:

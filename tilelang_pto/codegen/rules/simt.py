@@ -71,7 +71,15 @@ def _butterfly(v: Visitor, value: Value, threads: int, scale: int, combine: Comb
 
 def _shuffle(v: Visitor, value: Value, distance: int) -> Value:
     lane = v.arith.typed(v.arith.number(distance, I32))
-    return v.b.pure("shuffle_bfly", lambda e: call("pto.shuffle_bfly", *e), (v.arith.typed(value), lane), value.type, hint="other", memory="threads", pinned=True)
+    return v.b.pure(
+        "shuffle_bfly",
+        lambda e: call("pto.shuffle_bfly", *e),
+        (v.arith.typed(value), lane),
+        value.type,
+        hint="other",
+        memory="threads",
+        pinned=True,
+    )
 
 
 def _between_warps(v: Visitor, value: Value, threads: int, scale: int, combine: Combine, workspace: Value) -> Value:
@@ -131,4 +139,3 @@ def _barrier(v: Visitor) -> None:
 
 def _power_of_two(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0
-
