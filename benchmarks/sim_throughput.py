@@ -10,7 +10,7 @@ import numpy as np
 from tilelang_pto import _native
 from tilelang_pto.sim import record_module
 
-FRAME = '''from ptodsl import pto
+FRAME = """from ptodsl import pto
 
 @pto.jit(name="k", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)
 def k(X: pto.ptr(pto.f32, "gm"), n: pto.si32):
@@ -19,9 +19,9 @@ def k(X: pto.ptr(pto.f32, "gm"), n: pto.si32):
     pto.mte_gm_ub(X, a, 0, 32768, nburst=(1, 32768, 32768))
     pto.set_flag("MTE2", "V", event_id=0)
     pto.wait_flag("MTE2", "V", event_id=0)
-'''
+"""
 
-VECTOR = '''    with pto.vecscope():
+VECTOR = """    with pto.vecscope():
         m = {mask}
         with pto.for_(0, {rounds}, step=1):
             with pto.for_(0, 64, step=1) as i:
@@ -30,17 +30,17 @@ VECTOR = '''    with pto.vecscope():
                 y = pto.vlds(a, o, pto.vreg_type(64, pto.f32))
                 {op}
                 pto.vsts(z, b, o, m, dist="NORM_B32")
-'''
+"""
 
-SIMT = '''    with pto.simt({threads}, 1, 1):
+SIMT = """    with pto.simt({threads}, 1, 1):
         t = pto.get_tid_x()
         with pto.for_(0, {rounds}, step=1) as i:
             x = pto.load(a, t)
             y = pto.add(pto.mul(x, x), x)
             pto.store(y, b, t)
-'''
+"""
 
-SMALL = '''    with pto.for_(0, {rounds}, step=1) as i:
+SMALL = """    with pto.for_(0, {rounds}, step=1) as i:
         pto.mte_gm_ub(X, a, 0, 256, nburst=(1, 256, 256))
         pto.set_flag("MTE2", "V", event_id=0)
         pto.wait_flag("MTE2", "V", event_id=0)
@@ -50,7 +50,7 @@ SMALL = '''    with pto.for_(0, {rounds}, step=1) as i:
             pto.vsts(x, b, 0, m, dist="NORM_B32")
         pto.set_flag("V", "MTE2", event_id=0)
         pto.wait_flag("V", "MTE2", event_id=0)
-'''
+"""
 
 
 def measure(body: str, counter: str, cores: int, repeat: int) -> tuple[int, float]:

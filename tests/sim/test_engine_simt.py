@@ -30,7 +30,11 @@ def launch(body: str, x: np.ndarray | None = None, n: int = 0, dims: str = "64, 
 
 
 def test_thread_indices() -> None:
-    y = launch("pto.store(pto.get_tid_y() * 100 + pto.get_tid_z() * 10 + t, y, t + 4 * (pto.get_tid_y() + 3 * pto.get_tid_z()))", dims="4, 3, 2")
+    body = """
+    row, plane = pto.get_tid_y(), pto.get_tid_z()
+    pto.store(row * 100 + plane * 10 + t, y, t + 4 * (row + 3 * plane))
+    """
+    y = launch(body, dims="4, 3, 2")
     expected = [yy * 100 + z * 10 + xx for z in range(2) for yy in range(3) for xx in range(4)]
     assert y[:24].tolist() == expected
 

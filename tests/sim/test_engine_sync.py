@@ -47,7 +47,6 @@ def test_commands_behind_a_wait_run_after_the_set() -> None:
 
 def test_operands_are_captured_at_issue() -> None:
     body = """
-    s = pto.declare_struct if False else None
     pto.wait_flag("MTE2", "V")
     with pto.for_(0, 4, step=1) as i:
         with pto.vecscope():
@@ -59,7 +58,6 @@ def test_operands_are_captured_at_issue() -> None:
         pto.mte_ub_gm(pto.addptr(b, i * 64), pto.addptr(y, i * 64), 256, nburst=(1, 256, 256))
     pto.set_flag("MTE2", "V")
     """
-    body = body.replace("    s = pto.declare_struct if False else None\n", "")
     assert (launch(body, size=256) == np.repeat(np.arange(4), 64)).all()
 
 
@@ -113,7 +111,9 @@ def test_first_failing_block_is_reported(threads: int) -> None:
 
 
 def test_results_do_not_depend_on_host_threads() -> None:
-    body = LOAD + """
+    body = (
+        LOAD
+        + """
 pto.set_flag("MTE2", "V")
 pto.wait_flag("MTE2", "V")
 with pto.vecscope():
@@ -124,6 +124,7 @@ pto.set_flag("V", "MTE3")
 pto.wait_flag("V", "MTE3")
 pto.mte_ub_gm(a, pto.addptr(y, block * 64), 256, nburst=(1, 256, 256))
 """
+    )
     expected = np.arange(64) + np.repeat(np.arange(100), 64).reshape(100, 64)
     for threads in (1, 2, 16):
         assert (launch(body, size=6400, grid=100, host_threads=threads).reshape(100, 64) == expected).all()
