@@ -40,6 +40,7 @@ const OpTable& SimdMaskOps();
 const OpTable& SimdMoveOps();
 const OpTable& SimtOps();
 const OpTable& SimtMemoryOps();
+const OpTable& SimtWarpOps();
 
 // Null when no table has the operation for one of `units`.
 const OpEntry* FindOp(const std::string& name, uint8_t units);

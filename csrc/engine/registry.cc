@@ -14,7 +14,7 @@ const Registry& All() {
     Registry r;
     for (const OpTable* table : {&ScalarOps(), &ScalarMemoryOps(), &ControlOps(), &MteOps(), &SyncOps(),
                                  &SimdArithmeticOps(), &SimdReduceOps(), &SimdMemoryOps(), &SimdConvertOps(),
-                                 &SimdMaskOps(), &SimdMoveOps(), &SimtOps(), &SimtMemoryOps()}) {
+                                 &SimdMaskOps(), &SimdMoveOps(), &SimtOps(), &SimtMemoryOps(), &SimtWarpOps()}) {
       for (const OpEntry& e : *table) r[e.name].push_back(&e);
     }
     return r;

@@ -120,3 +120,27 @@ def test_division_of_extremes_does_not_trap(op: str) -> None:
         "rem": [0, 1, -1, -1, 1, 0],
     }[op]
     assert y[:6].tolist() == q
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("pto.shuffle_bfly(v, 5)", lambda v: v.reshape(-1, 32)[:, np.arange(32) ^ 5]),
+        ("pto.shuffle_up(v, 3)", lambda v: v.reshape(-1, 32)[:, np.where(np.arange(32) < 3, np.arange(32), np.arange(32) - 3)]),
+        ("pto.shuffle_down(v, 3)", lambda v: v.reshape(-1, 32)[:, np.where(np.arange(32) > 28, np.arange(32), np.arange(32) + 3)]),
+        ("pto.shuffle_idx(v, t + 1, width=16)", lambda v: np.roll(v.reshape(-1, 16), -1, 1)),
+        ("pto.redux_add(v)", lambda v: np.repeat(v.reshape(-1, 32).sum(1), 32)),
+        ('pto.redux_max(v, signedness="signed")', lambda v: np.repeat(v.reshape(-1, 32).max(1), 32)),
+        ('pto.vote_ballot(pto.cmp(v, 0, "gt"))', lambda v: np.repeat(((v.reshape(-1, 32) > 0) << np.arange(32)).sum(1), 32)),
+    ],
+)
+def test_warp_collectives(call: str, expected) -> None:
+    v = np.random.default_rng(1).integers(-1000, 1000, 64)
+    y = launch(f"v = pto.load(x, t)\npto.store({call}, y, t)", v)
+    assert (y == expected(v).reshape(-1).astype(np.uint32).view(np.int32)).all()
+
+
+def test_shuffle_from_a_thread_that_does_not_take_part() -> None:
+    body = "with pto.if_(pto.cmp(t, 3, 'lt')) as br:\n    with br.then_:\n        pto.store(pto.shuffle_bfly(t, 1), y, t)"
+    with pytest.raises(SimulationError, match="thread 2 reads the value of thread 3"):
+        launch(body)
