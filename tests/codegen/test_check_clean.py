@@ -85,7 +85,7 @@ def value_of(buffer):
     return {load}(buffer, 0)
 '''
 
-MIXED = '''\
+MIXED = """\
 from ptodsl import pto
 
 
@@ -106,9 +106,9 @@ def mix(a: pto.ptr(pto.f16, "gm"), o: pto.ptr(pto.f32, "gm"), *, N: pto.const_ex
         pto.wait_intra_block("V", 0)
         ub = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))
         pto.mte_ub_gm(ub, pto.addptr(o, block * 64), 256, nburst=(1, 256, 256))
-'''
+"""
 
-REWRITTEN = '''\
+REWRITTEN = """\
 from ptodsl import pto
 
 
@@ -125,7 +125,7 @@ def r(x: pto.ptr(pto.i32, "gm"), n: pto.i32):
         while count > 100:
             count = count - 7
     pto.st_dev(x, 0, count if count > 1 else n)
-'''
+"""
 
 
 def kernel(surface: str) -> str:

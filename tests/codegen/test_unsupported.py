@@ -61,6 +61,45 @@ def full_mask(bits=32):
     return op("tl.simd.pset", "boolx256", bits, "PAT_ALL")
 
 
+N = tirx.Var("n", "int32")
+
+
+def annotated(call, **annotations):
+    return tirx.Call(call.dtype, call.op, list(call.args), {key: immediate(value) for key, value in annotations.items()})
+
+
+def offset_kernel(**layout):
+    out = pointer("out", "int32")
+    buffer = tirx.decl_buffer((8,), "int32", data=out, name="shifted", **layout)
+    return scalar_statement(tirx.BufferStore(buffer, immediate(1), [immediate(0)]), params=[out])
+
+
+def loop(kind):
+    return tirx.For(tirx.Var("i", "int32"), immediate(0), immediate(4), kind, evaluate(immediate(0)))
+
+
+def nested_branches(depth: int):
+    body = evaluate(op("tl.ascend_set_flag", "handle", "V_MTE3", 0))
+    for level in range(depth):
+        body = tirx.IfThenElse(level < N, body, None)
+    return body
+
+
+def chain(value, length: int):
+    for number in range(length):
+        value = tirx.Add(value, tirx.IntImm("int32", number + 1))
+    return value
+
+
+def two_dimensional_reduce():
+    out = pointer("out", "float32")
+    reduced = tirx.call_extern("float32", "tl::AscendAllReduce<tl::SumOp, 32, 1, 0>::run", tirx.FloatImm("float32", 1.0))
+    store = tirx.BufferStore(view(out, "float32"), reduced, [immediate(0)])
+    inner = thread_extent("threadIdx.y", "ty", 2, lambda _: thread_extent("threadIdx.z", "tz", 1, lambda _: store))
+    block = tirx.SBlock([], [], [], "SIMT_VF", thread_extent("threadIdx.x", "tx", 32, lambda _: inner))
+    return vector_kernel("kernel", [out], lambda _: block)
+
+
 CASES = {
     "unknown operation": (
         lambda: scalar_statement(evaluate(op("tl.ascend_threadfence", "handle"))),
@@ -145,6 +184,76 @@ CASES = {
             lambda _: simt_block(4, lambda tx: tirx.Bind(tirx.Var("v", "float32x4"), tirx.Broadcast(tirx.FloatImm("float32", 1.0), 4))),
         ),
         ["Broadcast"],
+    ),
+    "vector operation in the kernel body": (
+        lambda: scalar_statement(evaluate(full_mask())),
+        ["tl.simd.pset outside a vector function", "inside T.SimdVF"],
+    ),
+    "flag in a vector function": (
+        lambda: scalar_statement(simd_block(evaluate(op("tl.ascend_set_flag", "handle", "V_MTE3", 0)))),
+        ["inside a SIMD vector function", "in front of or behind"],
+    ),
+    "vector operation among threads": (
+        lambda: vector_kernel("kernel", (), lambda _: simt_block(32, lambda tx: evaluate(full_mask()))),
+        ["inside a SIMT vector function", "inside T.SimdVF"],
+    ),
+    "nested vector functions": (
+        lambda: scalar_statement(simd_block(simd_block(evaluate(immediate(0))))),
+        ["a vector function inside a vector function"],
+    ),
+    "memory barrier": (
+        lambda: scalar_statement(simd_block(evaluate(op("tl.simd.mem_bar", "handle", "VLD_VLD")))),
+        ["memory barrier VLD_VLD", "VST_VLD"],
+    ),
+    "precision": (
+        lambda: with_loaded(lambda x: annotated(op("tl.simd.vexp", "float32x64", x, full_mask(), "MODE_ZEROING"), precision=2)),
+        ["precision 2 of vexp"],
+    ),
+    "unknown annotation": (
+        lambda: with_loaded(lambda x: annotated(op("tl.simd.vabs", "float32x64", x, full_mask(), "MODE_ZEROING"), flavour=1)),
+        ["annotation flavour of operation tl.simd.vabs"],
+    ),
+    "registers of different types": (
+        lambda: with_loaded(
+            lambda x: op("tl.simd.vadd", "float32x64", x, op("tirx.reinterpret", "int32x64", x), full_mask(), "MODE_ZEROING")
+        ),
+        ["vadd of vreg(64 x f32) and vreg(64 x i32)"],
+    ),
+    "distribution of another width": (
+        lambda: register_kernel(load("BRC_B16")[1]),
+        ["BRC_B16 into vreg(64 x f32)"],
+    ),
+    "UB capacity": (
+        lambda: scalar_statement(tirx.AllocBuffer(ub("big", "uint8", 300_000))),
+        ["300000 bytes of UB are required and 253952 are available", "big 300000"],
+    ),
+    "offset of a view": (
+        lambda: offset_kernel(elem_offset=4),
+        ["element offset 4"],
+    ),
+    "strides of a view": (
+        lambda: offset_kernel(strides=[2]),
+        ["strides 2"],
+    ),
+    "loop kind": (
+        lambda: scalar_statement(loop(tirx.ForKind.VECTORIZED)),
+        ["loop of kind VECTORIZED", "T.serial"],
+    ),
+    "deep nesting": (
+        lambda: vector_kernel("kernel", (N,), lambda _: nested_branches(12)),
+        ["nested", "blocks deep", "merge nested conditions"],
+    ),
+    "long expression": (
+        lambda: elementwise({"a": "int32"}, "int32", 4, lambda a: chain(a, 1200)),
+        ["nested too deeply"],
+    ),
+    "threads in y": (
+        two_dimensional_reduce,
+        ["all-reduce in groups of 32 of (32, 2, 1) threads"],
+    ),
+    "call of another function": (
+        lambda: scalar_statement(evaluate(tirx.Call("int32", __import__("tvm").ir.GlobalVar("helper"), []))),
+        ["operation helper has no rule"],
     ),
     "all-reduce kind": (
         lambda: elementwise(

@@ -16,7 +16,7 @@ import numpy as np
 from .emit import Builder, call, constant, path
 from .surface import Surface
 from .types import BOOL, DType, Type
-from .values import Interval, Number, Value, clip
+from .values import Interval, Number, Value, clip, fits
 
 __all__ = ["Arithmetic"]
 
@@ -104,13 +104,29 @@ class Arithmetic:
 
     # -- binary ----------------------------------------------------------------------------------------------------------
 
-    def binary(self, operator: str, a: Value, b: Value, *, interval: Interval | None = None, hint: str = "", traps: bool = False) -> Value:
-        """``a operator b`` as PTODSL means it; the operands have one type, the result has it too."""
+    def binary(
+        self,
+        operator: str,
+        a: Value,
+        b: Value,
+        *,
+        interval: Interval | None = None,
+        assumed: bool = False,
+        hint: str = "",
+        traps: bool = False,
+    ) -> Value:
+        """``a operator b`` as PTODSL means it; the operands have one type, the result has it too.
+
+        The result is a Python number while tracing only if both operands are and ``interval``, if given, lies within the type: Python
+        does not wrap.
+        """
         type = a.type if not a.static else b.type
-        if a.literal is not None and b.literal is not None and operator in _FOLD and a.dtype.is_integer:
+        if type.dtype.category == "bool":
+            a, b = self._runtime_bool(a), self._runtime_bool(b)
+        if a.literal is not None and b.literal is not None and operator in _FOLD and not a.dtype.is_float:
             return self.number(_FOLD[operator](a.literal, b.literal), type)
         static = a.static and b.static
-        if static and a.dtype.is_float:
+        if static and (a.dtype.is_float or assumed or (interval is None and operator in ("+", "-", "*", "<<"))):
             a, static = self.typed(a), False
         node = _OPERATORS[operator]
         hint = hint or _result_name(operator, a, b)
@@ -118,7 +134,23 @@ class Arithmetic:
         def build(exprs: Sequence[ast.expr]) -> ast.expr:
             return ast.BinOp(exprs[0], node, exprs[1])
 
-        return self.b.pure(operator, build, (a, b), type, interval=interval, hint=hint, traps=traps, static=static, weight=3)
+        return self.b.pure(
+            operator, build, (a, b), type, interval=interval, assumed=assumed, hint=hint, traps=traps, static=static, weight=3
+        )
+
+    def _runtime_bool(self, value: Value) -> Value:
+        """PTODSL takes no Python booleans beside runtime conditions."""
+        return self.typed(value) if value.literal is not None else value
+
+    def _ring(self, operator: str, a: Value, b: Value, low: int, high: int) -> Value:
+        """Integer sum, difference or product whose exact value lies in an interval."""
+        exact = fits(low, high, a.dtype)
+        interval = clip(low, high, a.dtype)
+        if exact:
+            return self.binary(operator, a, b, interval=interval)
+        if a.dtype.category == "uint":
+            return self.binary(operator, a, b)
+        return self.binary(operator, a, b, interval=interval, assumed=True)
 
     def add(self, a: Value, b: Value) -> Value:
         """Sum; literals go to the right."""
@@ -129,7 +161,7 @@ class Arithmetic:
                 return a
             if a.literal is not None:
                 a, b = b, a
-            return self.binary("+", a, b, interval=clip(a.low + b.low, a.high + b.high, a.dtype))
+            return self._ring("+", a, b, a.low + b.low, a.high + b.high)
         return self.binary("+", a, b)
 
     def sub(self, a: Value, b: Value) -> Value:
@@ -137,7 +169,7 @@ class Arithmetic:
         if a.dtype.is_integer:
             if b.literal == 0:
                 return a
-            return self.binary("-", a, b, interval=clip(a.low - b.high, a.high - b.low, a.dtype))
+            return self._ring("-", a, b, a.low - b.high, a.high - b.low)
         return self.binary("-", a, b)
 
     def mul(self, a: Value, b: Value) -> Value:
@@ -149,9 +181,19 @@ class Arithmetic:
                 return a
             if b.literal == 0:
                 return b
-            corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-            return self.binary("*", a, b, interval=clip(min(corners), max(corners), a.dtype))
+            return self._ring("*", a, b, *_product(a, b))
         return self.binary("*", a, b)
+
+    def wrapping_multiply(self, a: Value, b: Value) -> Value:
+        """Product modulo 2**bits: nothing is assumed of values too large for the type (left shifts)."""
+        if b.literal == 1:
+            return a
+        low, high = _product(a, b)
+        return self.binary("*", a, b, interval=(low, high) if fits(low, high, a.dtype) else None)
+
+    def wrapping_double(self, a: Value) -> Value:
+        """``2 * a`` modulo 2**bits."""
+        return self.binary("+", a, a, interval=(2 * a.low, 2 * a.high) if fits(2 * a.low, 2 * a.high, a.dtype) else None)
 
     def true_divide(self, a: Value, b: Value) -> Value:
         """Float division."""
@@ -174,7 +216,8 @@ class Arithmetic:
         if b.literal == 1:
             return self.number(0, a.type)
         if a.literal is not None and b.literal:
-            return self.number(int(math.fmod(int(a.literal), int(b.literal))), a.type)
+            dividend, divisor = int(a.literal), abs(int(b.literal))
+            return self.number(abs(dividend) % divisor * (-1 if dividend < 0 else 1), a.type)
         if a.static and b.static and not (a.non_negative and b.non_negative):
             a = self.typed(a)  # Python's own % floors
         if interval is None and b.low > 0:
@@ -202,8 +245,10 @@ class Arithmetic:
         """``a operator b`` as ``i1``; decided at once where the intervals allow."""
         if a.literal is not None and b.literal is not None:
             return self.b.literal(bool(_FOLD[operator](a.literal, b.literal)), BOOL)
-        if a.dtype.is_integer and a.interval and b.interval:
-            known = _decide(operator, a.interval, b.interval)
+        if a.dtype.category == "bool":
+            return self._compare_conditions(operator, a, b)
+        if a.dtype.is_integer and not (a.assumed or b.assumed):
+            known = _decide(operator, (a.low, a.high), (b.low, b.high))
             if known is not None:
                 return self.b.literal(known, BOOL)
         if a.static and b.static:
@@ -214,6 +259,15 @@ class Arithmetic:
             return ast.Compare(exprs[0], [node], [exprs[1]])
 
         return self.b.pure(operator, build, (a, b), BOOL, hint="condition", weight=4)
+
+    def _compare_conditions(self, operator: str, a: Value, b: Value) -> Value:
+        """Equality of two conditions."""
+        if a.literal is not None:
+            a, b = b, a
+        if b.literal is None:
+            different = self.binary("^", a, b, hint="condition")
+            return different if operator == "!=" else self.invert(different)
+        return a if bool(b.literal) == (operator == "==") else self.invert(a)
 
     def logical(self, operator: str, a: Value, b: Value) -> Value:
         """``&`` or ``|`` of two conditions; both are evaluated."""
@@ -243,6 +297,8 @@ class Arithmetic:
             if a.literal is not None and b.literal is not None:
                 return self.number(pick(a.literal, b.literal), a.type)
             for one, other in ((a, b), (b, a)):
+                if one.assumed or other.assumed:
+                    break
                 if (one.high <= other.low) if which == "min" else (one.low >= other.high):
                     return one
             interval = (pick(a.low, b.low), pick(a.high, b.high))
@@ -263,10 +319,15 @@ class Arithmetic:
         if source == target:
             return value
         if value.literal is not None:
-            return self.number(int(value.literal) if target.is_integer and source.is_float else value.literal, type)
+            if target.category == "bool":
+                return self.b.literal(bool(value.literal), type)
+            if not (source.is_float and target.is_integer):
+                return self.number(value.literal, type)
+            if math.isfinite(value.literal):
+                return self.number(int(value.literal), type)
         if target.category == "bool":
             return self.compare("!=", value, self.number(0, value.type))
-        if value.static and source.is_integer and target.is_integer:
+        if value.static and source.is_integer and target.is_integer and fits(value.low, value.high, target):
             return self.b.pure("retype", lambda e: e[0], (value,), type, interval=value.interval, static=True, inline=True, weight=0)
         interval: Interval | None = None
         if target.is_integer:
@@ -276,7 +337,13 @@ class Arithmetic:
             if source.category == "bool":
                 interval = (0, 1)
         inner = value.cast_of
-        if inner is not None and interval is not None and inner.dtype.is_integer and (inner.low, inner.high) == (value.low, value.high):
+        if (
+            inner is not None
+            and interval is not None
+            and not inner.assumed
+            and inner.dtype.is_integer
+            and (inner.low, inner.high) == (value.low, value.high)
+        ):
             return self.cast(inner, type, hint=hint or value.hint)
         operand = self.typed(value)
         stem = (value.name or value.hint).rpartition(".")[2]
@@ -334,6 +401,12 @@ def _result_name(operator: str, a: Value, b: Value) -> str:
     if word and isinstance(b.literal, int) and b.literal > 0 and 0 < len(stem) <= _LONGEST_STEM and stem not in _RESULT_NAMES.values():
         return f"{stem}_{word}{b.literal}"
     return _RESULT_NAMES.get(operator, "value")
+
+
+def _product(a: Value, b: Value) -> Interval:
+    """Bounds of the exact product."""
+    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return min(corners), max(corners)
 
 
 def _decide(operator: str, a: Interval, b: Interval) -> bool | None:

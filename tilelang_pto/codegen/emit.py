@@ -25,6 +25,12 @@ BlockKind = Literal["function", "loop", "branch", "vector_function"]
 Expressions = Sequence[ast.expr]
 
 _LONGEST_INLINE = 72
+_DEEPEST_NEST = 18
+"""Python compiles at most 20 nested blocks; a loop takes one, a branch two."""
+
+
+class NestingError(Exception):
+    """Control flow is nested more deeply than Python text can be."""
 
 
 # -- AST helpers ---------------------------------------------------------------------------------------------------------
@@ -166,6 +172,7 @@ class Builder:
         type: Type,
         *,
         interval: Interval | None = None,
+        assumed: bool = False,
         hint: str = "",
         traps: bool = False,
         pinned: bool = False,
@@ -173,17 +180,20 @@ class Builder:
         inline: bool = False,
         memory: object | None = None,
         everywhere: bool = False,
+        within: Block | None = None,
         weight: int = 6,
     ) -> Value:
         """A value without side effects; the same key and operands in scope give the same value.
 
         Args:
             key: what is computed, apart from operands and type.
+            assumed: the interval relies on signed arithmetic not overflowing here (operands pass that on by themselves).
             traps: may fail for some operands, so it must not be computed where the source would not.
             pinned: must be defined in the current block (register arithmetic, thread indices).
             static: a Python number while tracing.
             inline: never gets a name.
             memory: what a load reads; it is the same value only until the next store there.
+            within: enclosing block to define it in.
             everywhere: worth computing even where a branch may not need it (base pointers).
         """
         version = None if memory is None else (len(self._stores[EVERYTHING]), len(self._stores.get(memory, ())))
@@ -195,9 +205,14 @@ class Builder:
                 found.hint = found.hint or hint
                 return found
             scope = scope.parent
-        block = self.block
-        if not (pinned or static or memory is not None) and (type.kind == "pointer" or (type.kind == "scalar" and not type.dtype.is_float)):
+        block = within or self.block
+        if (
+            within is None
+            and not (pinned or static or memory is not None)
+            and (type.kind == "pointer" or (type.kind == "scalar" and not type.dtype.is_float))
+        ):
             block = self._outermost(operands, traps, everywhere)
+        assumed = interval is not None and (assumed or any(operand.assumed for operand in operands))
         if interval is None and type.kind == "scalar" and type.dtype.is_integer:
             interval = full_range(type.dtype)
         size = weight + sum(operand.weight for operand in operands)
@@ -208,6 +223,7 @@ class Builder:
             tuple(operands),
             static=static,
             interval=interval,
+            assumed=assumed,
             hint=hint,
             memory=memory,
             created=self.order,
@@ -264,8 +280,11 @@ class Builder:
         operands: Sequence[Value] = (),
     ) -> Iterator[Nest]:
         """Append a statement with ``len(kinds)`` inner blocks; fill them with :meth:`inside`."""
+        depth = self.block.depth + (2 if "branch" in kinds else 1)
+        if depth > _DEEPEST_NEST:
+            raise NestingError(f"control flow nested {depth} Python blocks deep")
         nest = Nest(build, tuple(operands), self.order)
-        nest.blocks = [Block(kind, self.block, depth=self.block.depth + 1) for kind in kinds]
+        nest.blocks = [Block(kind, self.block, depth=depth) for kind in kinds]
         self.block.items.append(nest)
         if "loop" in kinds:
             self._advance(EVERYTHING)  # a store at the end of the body comes before a load at its start

@@ -12,7 +12,8 @@ from tilelang_pto.version import __version__
 
 from . import rules as _rules  # noqa: F401  (fills the tables)
 from .attributes import EXTENT_PARAMETERS
-from .emit import call, constant, path
+from .emit import NestingError, call, constant, path
+from .naming import NameSupply
 from .printer import print_module
 from .surface import Surface
 from .types import DTYPES, Type, pointer_type
@@ -82,12 +83,17 @@ def emit_function(func: Any, kernel_name: str, surface: Surface) -> tuple[ast.Fu
     """AST and description of one device function."""
     visitor = Visitor(kernel_name, surface)
     attrs = func.attrs or {}
-    visitor.arguments_alias = "tirx.noalias" not in attrs or len(attrs.get("tl.non_restrict_params", ())) > 0
+    visitor.arguments_alias = not attrs.get("tirx.noalias", False) or len(attrs.get("tl.non_restrict_params", ())) > 0
     extents = frozenset(str(name) for name in attrs.get(EXTENT_PARAMETERS, ()))
     parameters, arguments = _parameters(visitor, func, extents)
     visitor.analyse(func.body)
-    visitor.stmt(func.body)
-    body: list[ast.stmt] = visitor.b.finish() or [ast.Pass()]
+    try:
+        visitor.stmt(func.body)
+        body: list[ast.stmt] = visitor.b.finish() or [ast.Pass()]
+    except NestingError as error:
+        visitor.unsupported(str(error), "merge nested conditions with `and`, or move a part into another kernel")
+    except RecursionError:
+        visitor.unsupported("an expression is nested too deeply", "give parts of it names, with `value = ...`")
     decorator = call(
         "pto.jit",
         name=constant(kernel_name),
@@ -97,7 +103,7 @@ def emit_function(func: Any, kernel_name: str, surface: Surface) -> tuple[ast.Fu
         ast_rewrite=constant(False),
     )
     signature = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])
-    definition = ast.FunctionDef(name=kernel_name, args=signature, body=body, decorator_list=[decorator], returns=None)
+    definition = ast.FunctionDef(name=NameSupply().claim(kernel_name), args=signature, body=body, decorator_list=[decorator], returns=None)
     return definition, Kernel(kernel_name, "vector", tuple(parameters))
 
 

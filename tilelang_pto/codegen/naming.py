@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections.abc import Iterable
 
 __all__ = ["NameSupply"]
 
@@ -15,8 +16,8 @@ _INVALID = re.compile(r"\W", re.ASCII)
 class NameSupply:
     """Hands out names, each once."""
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken: set[str] = set(taken)
 
     def claim(self, hint: str) -> str:
         """A free name like ``hint``.

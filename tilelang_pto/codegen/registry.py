@@ -28,6 +28,8 @@ class OpRule:
         function: called with the visitor, the call node and its arguments.
         arity: legal numbers of arguments.
         family: file the rule lives in.
+        regions: where the operation may stand: ``scalar`` (kernel body), ``simd``, ``simt``.
+        annotations: call annotations the rule honours; any other is refused.
         emits: PTODSL calls the rule may emit, 2026-09 spelling.
     """
 
@@ -35,6 +37,8 @@ class OpRule:
     function: Callable[..., Any]
     arity: tuple[int, ...]
     family: str
+    regions: tuple[str, ...]
+    annotations: tuple[str, ...]
     emits: tuple[str, ...]
 
 
@@ -71,15 +75,25 @@ def statement(*node_types: type) -> Callable[[_RuleT], _RuleT]:
     return register
 
 
-def op(*names: str, arity: int | tuple[int, ...], emits: tuple[str, ...] | str = ()) -> Callable[[_RuleT], _RuleT]:
+REGIONS = ("scalar", "simd", "simt")
+
+
+def op(
+    *names: str,
+    arity: int | tuple[int, ...],
+    regions: tuple[str, ...] | str = REGIONS,
+    annotations: tuple[str, ...] = (),
+    emits: tuple[str, ...] | str = (),
+) -> Callable[[_RuleT], _RuleT]:
     """Register a rule for calls of the named operations; it returns a value, or None for a pure effect."""
+    places = (regions,) if isinstance(regions, str) else regions
     counts = (arity,) if isinstance(arity, int) else arity
     calls = (emits,) if isinstance(emits, str) else emits
 
     def register(function: _RuleT) -> _RuleT:
         family = function.__module__.rpartition(".")[2]
         for operation in names:
-            _add(OP_RULES, operation, OpRule(operation, function, counts, family, calls))
+            _add(OP_RULES, operation, OpRule(operation, function, counts, family, places, annotations, calls))
         return function
 
     return register

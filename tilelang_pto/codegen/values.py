@@ -18,7 +18,7 @@ from .types import DType, Type
 if TYPE_CHECKING:
     from .emit import Block
 
-__all__ = ["Interval", "Number", "Value", "clip", "full_range"]
+__all__ = ["Interval", "Number", "Value", "clip", "fits", "full_range"]
 
 Number = int | float | bool
 Interval = tuple[int, int]
@@ -29,10 +29,15 @@ def full_range(dtype: DType) -> Interval:
     return (dtype.minimum, dtype.maximum)
 
 
+def fits(low: int, high: int, dtype: DType) -> bool:
+    """Whether all values of an interval are values of the type."""
+    return dtype.minimum <= low and high <= dtype.maximum
+
+
 def clip(low: int, high: int, dtype: DType) -> Interval:
-    """Interval of a result: clipped for signed types (no overflow), everything for wrapping unsigned ones."""
+    """Interval of a sum, difference or product: clipped for signed types (no overflow), everything for wrapping unsigned ones."""
     lowest, highest = full_range(dtype)
-    if dtype.category in ("uint", "bool") and (low < lowest or high > highest):
+    if dtype.category in ("uint", "bool") and not fits(low, high, dtype):
         return lowest, highest
     return min(max(low, lowest), highest), max(min(high, highest), lowest)
 
@@ -49,6 +54,8 @@ class Value:
         literal: Python number, if the value is a literal.
         static: it is a Python number while tracing (a literal, a ``static_range`` variable, arithmetic on those).
         interval: bounds of an integer value.
+        assumed: the interval holds only if no signed arithmetic overflows. Divisions may rely on that, as TVM does; whole comparisons are
+            not decided by it.
         hint: name to use when the value gets a name.
         keep_name: print it as a named assignment even if used once.
         memory: what a load reads (see :class:`tilelang_pto.codegen.emit.Builder`); None for values that do not depend on memory.
@@ -66,6 +73,7 @@ class Value:
     literal: Number | None = None
     static: bool = False
     interval: Interval | None = None
+    assumed: bool = False
     hint: str = ""
     keep_name: bool = False
     memory: object | None = None

@@ -25,7 +25,7 @@ from .surface import Surface
 from .types import DTYPES, INDEX, Type, mask_type, register_type, scalar_type, split_lanes
 from .values import Value
 
-__all__ = ["Region", "Storage", "Visitor"]
+__all__ = ["Region", "Storage", "Visitor", "operation_name"]
 
 Region = Literal["scalar", "simd", "simt"]
 
@@ -72,6 +72,8 @@ class Visitor:
         self.ub_allocations: list[tuple[Storage, int]] = []
         self.ub_views: set[str] = set()
         self.arguments_alias = False
+        self.vector_function: Block | None = None
+        self.threads = (1, 1, 1)
         self._statements: list[Any] = []
         self._position = ""
 
@@ -120,6 +122,11 @@ class Visitor:
         rule = OP_RULES.get(name)
         if rule is None:
             self.unsupported(f"operation {name} has no rule", "see docs/coverage.md for the operations that have one")
+        if self.region not in rule.regions:
+            self.unsupported(f"operation {name} {_PLACES[self.region]}", f"it belongs {' or '.join(_BELONGS[r] for r in rule.regions)}")
+        for annotation in node.annotations or {}:
+            if str(annotation) not in rule.annotations:
+                self.unsupported(f"annotation {annotation} of operation {name} has no rule")
         if rule.arity and len(arguments) not in rule.arity:
             wanted = " or ".join(str(count) for count in rule.arity)
             self.unsupported(f"operation {name} has {len(arguments)} arguments; the rule knows {wanted}")
@@ -219,6 +226,15 @@ class Visitor:
         raise UnsupportedError(what, where=tuple(where), advice=advice)
 
 
+_PLACES = {"scalar": "outside a vector function", "simd": "inside a SIMD vector function", "simt": "inside a SIMT vector function"}
+_BELONGS = {"scalar": "in front of or behind a vector function", "simd": "inside T.SimdVF", "simt": "inside T.SimtVF"}
+
+
+def operation_name(call: Any) -> str:
+    """Name of what a call node calls: an operation, or another function of the module."""
+    return str(getattr(call.op, "name", None) or getattr(call.op, "name_hint", type(call.op).__name__))
+
+
 def source_position(node: Any) -> str:
     """``file:line`` of a statement, from its own span or that of its value; empty if it has none."""
     for carrier in (node, getattr(node, "value", None), getattr(node, "condition", None)):
@@ -253,7 +269,7 @@ def slot_variables(body: Any) -> list[Any]:
 
 def _describe(node: Any) -> str:
     if isinstance(node, tirx.Call):
-        return f"operation {node.op.name}"
+        return f"operation {operation_name(node)}"
     return f"{type(node).__name__} `{_one_line(node, 60)}`"
 
 

@@ -51,7 +51,11 @@ class Liveness:
             def visit(node: Any) -> None:
                 if isinstance(node, tirx.BufferLoad) and node.buffer.data in self._variables:
                     slots.add(_slot(node))
-                elif isinstance(node, tirx.Call) and node.op.name == "tirx.tvm_access_ptr" and node.args[1] in self._variables:
+                elif (
+                    isinstance(node, tirx.Call)
+                    and getattr(node.op, "name", "") == "tirx.tvm_access_ptr"
+                    and node.args[1] in self._variables
+                ):
                     slots.add((node.args[1], _register_index(node)))
 
             tirx.stmt_functor.post_order_visit(expression, visit)
@@ -75,7 +79,9 @@ class Liveness:
         if isinstance(stmt, (tirx.Evaluate, tirx.Bind)):
             return after | self._uses(stmt.value)
         if isinstance(stmt, tirx.AllocBuffer):
-            return frozenset(slot for slot in after if not slot[0].same_as(stmt.buffer.data))
+            initial = (stmt.annotations or {}).get("tl.local_var_init")
+            uses = self._uses(initial) if initial is not None else frozenset()
+            return frozenset(slot for slot in after if not slot[0].same_as(stmt.buffer.data)) | uses
         if isinstance(stmt, tirx.For):
             bounds = self._uses(stmt.min) | self._uses(stmt.extent)
             at_start = self._fixpoint(stmt.body, after)
@@ -107,7 +113,9 @@ class Liveness:
             at_start = grown
 
     def _record(self, table: dict[Any, list[Slot]], stmt: Any, written: list[Slot], needed: frozenset[Slot]) -> None:
-        table[stmt] = [slot for slot in written if slot in needed]
+        # TVM shares statements: the same object may occur in several places, and what any of them needs counts.
+        known = table.get(stmt, [])
+        table[stmt] = [slot for slot in written if slot in needed or slot in known]
 
 
 def _slot(access: Any) -> Slot:
@@ -130,7 +138,7 @@ def _written(stmt: Any, variables: set[Any]) -> list[Slot]:
     def visit(node: Any) -> None:
         if isinstance(node, tirx.BufferStore) and node.buffer.data in variables:
             slots.setdefault(_slot(node))
-        elif isinstance(node, tirx.Call) and node.op.name == "tirx.tvm_access_ptr" and node.args[1] in variables:
+        elif isinstance(node, tirx.Call) and getattr(node.op, "name", "") == "tirx.tvm_access_ptr" and node.args[1] in variables:
             slots.setdefault((node.args[1], _register_index(node)))
 
     tirx.stmt_functor.post_order_visit(stmt, visit)

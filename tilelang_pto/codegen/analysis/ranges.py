@@ -11,6 +11,8 @@ from typing import Any
 
 from tvm import tirx
 
+from ..types import DTYPES
+
 __all__ = ["non_negative_variables"]
 
 
@@ -42,6 +44,13 @@ def non_negative_variables(body: Any, variables: Iterable[Any], loop_variables_f
         candidates -= failing
 
 
+def _keeps_sign(source: str, target: str) -> bool:
+    """Whether every non-negative value of an integer type is a non-negative value of another."""
+    if source not in DTYPES or target not in DTYPES:
+        return False
+    return DTYPES[source].is_integer and DTYPES[target].is_integer and DTYPES[source].maximum <= DTYPES[target].maximum
+
+
 _MONOTONE = (tirx.Add, tirx.Mul, tirx.FloorDiv, tirx.Div, tirx.Min)
 
 
@@ -53,7 +62,7 @@ def _non_negative(value: Any, candidates: set[Any], known: set[Any]) -> bool:
     if isinstance(value, tirx.BufferLoad):
         return value.buffer.data in candidates
     if isinstance(value, tirx.Cast):
-        return _non_negative(value.value, candidates, known)
+        return _keeps_sign(str(value.value.dtype), str(value.dtype)) and _non_negative(value.value, candidates, known)
     if isinstance(value, _MONOTONE):
         return _non_negative(value.a, candidates, known) and _non_negative(value.b, candidates, known)
     if isinstance(value, tirx.Max):

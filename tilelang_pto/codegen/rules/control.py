@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from tvm import tirx
 
 from ..analysis.liveness import Slot
+from ..caps import MAX_THREADS
 from ..emit import Block, attribute, call, constant, name
+from ..naming import NameSupply
 from ..registry import statement
 from ..types import I32, I64, INDEX, Type
 from ..values import Interval, Value
@@ -24,7 +26,6 @@ _TRANSPARENT_ATTRS = frozenset(
     {"tl.assume", "tl.simdvf_scope", "tl.simtvf_scope", "lexical_alloc_scope", "pragma_unroll_factor", "storage_alignment", "compute_scope"}
 )
 _THREADS = {"threadIdx.x": "pto.get_tid_x", "threadIdx.y": "pto.get_tid_y", "threadIdx.z": "pto.get_tid_z"}
-_MAX_THREADS = 2048
 
 
 @statement(tirx.SeqStmt)
@@ -84,14 +85,18 @@ def _thread(v: Visitor, node: Any) -> Value:
 @statement(tirx.SBlock)
 def region(v: Visitor, node: Any) -> None:
     block_name = str(node.name_hint)
+    for what in ("init", "iter_vars", "alloc_buffers", "match_buffers"):
+        if getattr(node, what, None):
+            v.unsupported(f"block {block_name} with {what}")
     if block_name == "VECTOR":
         v.stmt(node.body)
     elif block_name == "SIMD_VF":
         _vector_function(v, node, "simd", call("pto.vecscope"))
     elif block_name == "SIMT_VF":
-        threads = [_extent(v, node.body, tag) for tag in _THREADS]
-        if threads[0] * threads[1] * threads[2] > _MAX_THREADS:
-            v.unsupported(f"a SIMT vector function of {threads} threads", f"use at most {_MAX_THREADS} threads in all")
+        threads = (_extent(v, node.body, "threadIdx.x"), _extent(v, node.body, "threadIdx.y"), _extent(v, node.body, "threadIdx.z"))
+        if not 0 < threads[0] * threads[1] * threads[2] <= MAX_THREADS:
+            v.unsupported(f"a SIMT vector function of {threads} threads", f"use at least one and at most {MAX_THREADS} threads in all")
+        v.threads = threads
         _vector_function(v, node, "simt", call("pto.simt", *(constant(count) for count in threads)))
     else:
         v.unsupported(
@@ -105,8 +110,12 @@ def _vector_function(v: Visitor, node: Any, region: Any, opener: ast.expr) -> No
         v.unsupported(
             f"{escaping[0][0].name} is written inside a vector function and read after it", "pass the value through a UB buffer instead"
         )
+    if v.vector_function is not None:
+        v.unsupported("a vector function inside a vector function", "put them one after the other")
     with v.b.nest(["vector_function"], lambda _, bodies: [_with(opener, bodies[0])]) as nest, v.scope(nest.blocks[0], region):
+        v.vector_function = nest.blocks[0]
         v.stmt(node.body)
+    v.vector_function = None
 
 
 def _extent(v: Visitor, body: Any, tag: str) -> int:
@@ -129,15 +138,28 @@ def _extent(v: Visitor, body: Any, tag: str) -> int:
 def for_loop(v: Visitor, node: Any) -> None:
     if node.step is not None and not (isinstance(node.step, tirx.IntImm) and int(node.step) == 1):
         v.unsupported(f"loop step {node.step}", "write the loop with step 1 and scale the variable")
+    kind = int(node.kind)
+    if kind not in (int(tirx.ForKind.SERIAL), int(tirx.ForKind.UNROLLED), int(tirx.ForKind.PARALLEL)):
+        v.unsupported(f"a loop of kind {tirx.ForKind(kind).name}", "use T.serial, T.unroll or, inside T.SimtVF, T.Parallel")
     low, extent = v.expr(node.min), v.expr(node.extent)
-    if extent.high <= 0:
+    if extent.high <= 0 and not extent.assumed:
         return
     carried = v.liveness.carried(node)
-    unrolled = int(node.kind) == int(tirx.ForKind.UNROLLED)
+    unrolled = kind == int(tirx.ForKind.UNROLLED)
     if unrolled and not carried and low.literal is not None and extent.literal is not None:
         _static_loop(v, node, int(low.literal), int(extent.literal))
     else:
-        _device_loop(v, node, low, v.arith.add(low, extent), carried)
+        _device_loop(v, node, low, _end(v, low, extent), carried)
+
+
+def _end(v: Visitor, low: Value, extent: Value) -> Value:
+    """``low + extent``, which need not be a value of a narrow loop variable's type."""
+    if low.literal is not None and extent.literal is not None:
+        return v.index(int(low.literal) + int(extent.literal))
+    if low.literal == 0:
+        return extent
+    wide = I32 if low.dtype.bits < 32 else low.type
+    return v.arith.add(v.arith.cast(low, wide), v.arith.cast(extent, wide))
 
 
 def _static_loop(v: Visitor, node: Any, low: int, extent: int) -> None:
@@ -214,19 +236,17 @@ def _slot_interval(v: Visitor, slot: Slot, type: Type) -> Interval | None:
     return None
 
 
+_HANDLE_MEMBERS = ("iv", "final", "update", "carry", "assign", "get", "then_", "else_")
+
+
 def _field_names(slots: list[Slot]) -> list[str]:
-    """Names of carries and merges: short, unique, without leading underscores."""
-    names: list[str] = []
+    """Names of carries and merges, unique within their handle."""
+    names = NameSupply(_HANDLE_MEMBERS)
+    fields = []
     for variable, index in slots:
-        stem = str(variable.name).lstrip("_") or "value"
-        if "_version_counter" in stem:
-            stem = "version"
-        stem = stem if index <= 0 else f"{stem}_{index}"
-        unique, number = stem, 1
-        while unique in names or unique in ("iv", "final", "update", "carry", "assign", "get", "then_", "else_"):
-            unique, number = f"{stem}_{number}", number + 1
-        names.append(unique)
-    return names
+        stem = "version" if "_version_counter" in str(variable.name) else str(variable.name)
+        fields.append(names.claim(stem if index <= 0 else f"{stem}_{index}"))
+    return fields
 
 
 @statement(tirx.While)
@@ -289,6 +309,8 @@ def _with(context: ast.expr, body: list[ast.stmt], variable: str = "") -> ast.Wi
 
 def merge_values(v: Visitor, condition: Value, then_value: Callable[[], Value], else_value: Callable[[], Value], type: Type) -> Value:
     """A value of which only one of two computations is executed."""
+    if condition.literal is not None:
+        return then_value() if condition.literal else else_value()
     handle = v.b.names.claim("choice")
 
     def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
@@ -331,7 +353,9 @@ def _fold(v: Visitor, start: Value, low: Value, high: Value, step: Callable[[Val
 
 
 def only_if(v: Visitor, condition: Value) -> AbstractContextManager[None]:
-    """Statements executed only where ``condition`` holds."""
+    """Statements executed only where ``condition`` holds; it is no constant ``False``."""
+    if condition.literal is not None:
+        return nullcontext()
 
     @contextmanager
     def guarded() -> Iterator[None]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tvm import tirx
 
+from ..caps import UB_BYTES
 from ..emit import call, constant, path
 from ..registry import expression, op, statement
 from ..types import DTYPES, DType, Type, pointer_type, split_lanes
@@ -32,6 +33,7 @@ def alloc_buffer(v: Visitor, node: Any) -> None:
         storage = Storage("ub", str(data.name), element, byte_offset=offset)
         v.ub_allocations.append((storage, -(-_byte_count(v, buffer) // 32) * 32))
         v.storage[data] = storage
+        _check_capacity(v)
     elif scope in ("local", "local.var") and v.region == "simt":
         v.storage[data] = _stack(v, node, element)
     elif scope in ("local", "local.var"):
@@ -40,6 +42,15 @@ def alloc_buffer(v: Visitor, node: Any) -> None:
     else:
         v.unsupported(
             f"memory scope {scope} has no rule", "vector kernels use T.alloc_shared, T.alloc_fragment, T.alloc_local and T.alloc_var"
+        )
+
+
+def _check_capacity(v: Visitor) -> None:
+    required = sum(size for _, size in v.ub_allocations)
+    if required > UB_BYTES:
+        parts = ", ".join(f"{storage.name} {size}" for storage, size in v.ub_allocations)
+        v.unsupported(
+            f"{required} bytes of UB are required and {UB_BYTES} are available ({parts})", "use smaller tiles or fewer buffer versions"
         )
 
 
@@ -67,7 +78,7 @@ def _stack(v: Visitor, node: Any, element: str) -> Storage:
         (),
         pointer_type(dtype, "stack"),
         hint=str(buffer.data.name),
-        pinned=True,
+        within=v.vector_function,  # once per thread, not once per round of a loop
     )
     pointer.keep_name = True
     storage = Storage("stack", str(buffer.data.name), element, pointer)
@@ -83,12 +94,14 @@ def _reset_slot(v: Visitor, node: Any, element: str) -> None:
     slot = (node.buffer.data, 0)
     for known in [s for s in v.slots if s[0].same_as(node.buffer.data)]:
         del v.slots[known]
+    initial = (node.annotations or {}).get("tl.local_var_init")
     if split_lanes(element)[1] > 1:
         v.register_type(element)
+        if initial is not None:
+            v.slots[slot] = v.expr(initial)
         return
     if str(node.buffer.scope()) != "local.var":
         v.unsupported(f"scalar array {node.buffer.name} outside a SIMT vector function", "allocate it inside T.SimtVF, or use T.alloc_var")
-    initial = (node.annotations or {}).get("tl.local_var_init")
     type = v.scalar_type(element)
     v.slots[slot] = v.arith.cast(v.expr(initial), type) if initial is not None else v.arith.number(0, type)
 
@@ -97,10 +110,23 @@ def _reset_slot(v: Visitor, node: Any, element: str) -> None:
 def decl_buffer(v: Visitor, node: Any) -> None:
     """A typed view of memory that exists already: no code, but a comment that names it."""
     storage = storage_of(v, node.buffer.data)
+    _plain_view(v, node.buffer)
     name = str(node.buffer.name)
     if storage.kind == "ub" and name not in v.ub_views:
         v.ub_views.add(name)
         v.b.comment(f"UB view {name}: {_one_dimension(node.buffer)} {node.buffer.dtype}")
+
+
+def _plain_view(v: Visitor, buffer: Any) -> None:
+    """Views start at their storage and are compact; TileLang folds positions into indices."""
+    offset = buffer.elem_offset
+    if offset is not None and not (isinstance(offset, tirx.IntImm) and int(offset) == 0):
+        v.unsupported(f"view {buffer.name} with the element offset {offset}", "add the offset to the indices")
+    strides = list(buffer.strides or ())
+    if strides and not (len(strides) == 1 and isinstance(strides[0], tirx.IntImm) and int(strides[0]) == 1):
+        v.unsupported(
+            f"view {buffer.name} with strides {', '.join(str(stride) for stride in strides)}", "multiply the indices by the stride"
+        )
 
 
 def _one_dimension(buffer: Any) -> str:
@@ -192,7 +218,7 @@ def _split_terms(v: Visitor, index: Any) -> tuple[Value, Value]:
         frame = frame.parent
     type = v.scalar_type(index.dtype)
     zero = v.arith.number(0, type)
-    if frame.parent is None or v.region == "scalar":
+    if frame.parent is None or v.region == "scalar" or type.dtype.category == "uint":  # unsigned sums may wrap: no reordering
         return zero, v.expr(index)
     fixed, moving = zero, zero
     constants = 0
@@ -226,7 +252,8 @@ def access_pointer(v: Visitor, node: Any, what: str) -> AccessPointer:
     """Take a pointer operand apart."""
     if not (isinstance(node, tirx.Call) and str(node.op.name) == "tirx.tvm_access_ptr"):
         v.unsupported(f"{what} must be an access pointer")
-    return AccessPointer(node.args[1], str(node.args[0].dtype), node.args[2])
+    dtype = str(node.args[0].dtype)
+    return AccessPointer(node.args[1], "int8" if dtype == "bool" else dtype, node.args[2])  # booleans are bytes in memory
 
 
 def full_pointer(v: Visitor, node: Any, what: str, dtype: DType | None = None) -> Value:
@@ -249,7 +276,9 @@ def tvm_access_ptr(v: Visitor, node: Any, *_: Any) -> Value:
 def buffer_load(v: Visitor, node: Any) -> Value:
     index = _only_index(v, node)
     storage = storage_of(v, node.buffer.data)
+    _plain_view(v, node.buffer)
     if storage.kind == "slot":
+        _same_dtype(v, storage, node.buffer)
         return v.read_slot((node.buffer.data, v.integer(index, f"the index of {storage.name}")))
     type, memory = _element(v, node.buffer.dtype)
     generic = _generic(v, storage, "load")
@@ -266,8 +295,10 @@ def buffer_load(v: Visitor, node: Any) -> Value:
 def buffer_store(v: Visitor, node: Any) -> None:
     index = _only_index(v, node)
     storage = storage_of(v, node.buffer.data)
+    _plain_view(v, node.buffer)
     value = v.expr(node.value)
     if storage.kind == "slot":
+        _same_dtype(v, storage, node.buffer)
         if v.region == "simt":
             v.unsupported(f"{storage.name} is written by SIMT threads but allocated outside", "allocate it inside T.SimtVF")
         v.slots[(node.buffer.data, v.integer(index, f"the index of {storage.name}"))] = value
@@ -304,6 +335,12 @@ def _store(v: Visitor, generic: str, value: Value, pointer: Value, offset: Value
     spelled = v.surface.entry(generic, v.arith.unit)
     order = spelled.order or (0, 1, 2)
     v.b.effect(lambda e: call(spelled.name, *(e[i] for i in order)), [v.arith.typed(value), pointer, offset], writes=memory)
+
+
+def _same_dtype(v: Visitor, storage: Storage, view: Any) -> None:
+    """A value in a register has one type; a view of another dtype would have to reinterpret it."""
+    if str(view.dtype) != storage.element:
+        v.unsupported(f"{storage.name} holds {storage.element} but is accessed as {view.dtype}", "use T.reinterpret on the value")
 
 
 def _generic(v: Visitor, storage: Storage, verb: str) -> str:

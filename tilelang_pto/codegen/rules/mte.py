@@ -20,7 +20,7 @@ STORE_CACHE = (
 """L2 hints of stores, by the number AscendC gives them."""
 
 
-@op("tl.ascend_copy_gm_to_ubuf", arity=11, emits="mte_gm_ub")
+@op("tl.ascend_copy_gm_to_ubuf", arity=11, regions="scalar", emits="mte_gm_ub")
 def ascend_copy_gm_to_ubuf(
     v: Visitor,
     node: Any,
@@ -48,7 +48,7 @@ def ascend_copy_gm_to_ubuf(
     v.b.effect(lambda e: call("pto.mte_gm_ub", *e[:4], nburst=ast.Tuple(list(e[4:7]), ast.Load())), [*pointers, *numbers])
 
 
-@op("tl.ascend_copy_ubuf_to_gm", arity=8, emits="mte_ub_gm")
+@op("tl.ascend_copy_ubuf_to_gm", arity=8, regions="scalar", emits="mte_ub_gm")
 def ascend_copy_ubuf_to_gm(
     v: Visitor, node: Any, dst: Any, src: Any, sid: Any, bursts: Any, length: Any, cache: Any, dst_stride: Any, src_stride: Any
 ) -> None:

@@ -12,7 +12,7 @@ from ..emit import call, path
 from ..registry import OP_RULES, expression, op
 from ..types import BOOL, Type, split_lanes
 from ..values import Value
-from ..visitor import Visitor
+from ..visitor import Visitor, operation_name
 
 
 @expression(tirx.IntImm, tirx.FloatImm)
@@ -65,8 +65,8 @@ def logical(v: Visitor, node: Any) -> Value:
     """Both sides are evaluated, so the right one must not be able to fail: TIR means C's short circuit."""
     operator = "&" if isinstance(node, tirx.And) else "|"
     a = v.expr(node.a)
-    if a.literal is not None and bool(a.literal) != (operator == "&"):
-        return a
+    if a.literal is not None:
+        return v.expr(node.b) if bool(a.literal) == (operator == "&") else a
     if _may_fail(node.b):
         return _lazy_logical(v, operator, a, node.b)
     return v.arith.logical(operator, a, v.expr(node.b))
@@ -110,7 +110,7 @@ def cast(v: Visitor, node: Any) -> Value:
 
 @expression(tirx.Call)
 def call_node(v: Visitor, node: Any) -> Value | None:
-    name = str(node.op.name)
+    name = operation_name(node)
     if name in ("tirx.call_extern", "tirx.call_pure_extern"):
         function = v.string(node.args[0], "the name of an external function")
         key = f"extern:{function.partition('<')[0]}"
@@ -171,10 +171,10 @@ def shift_left(v: Visitor, node: Any, a: Any, b: Any) -> Value:
     value, amount = v.expr(a), v.expr(b)
     if amount.literal is not None:
         bits = _shift_amount(v, value, int(amount.literal))
-        return v.arith.mul(value, v.arith.number(1 << bits, value.type))
+        return v.arith.wrapping_multiply(value, v.arith.number(1 << bits, value.type))
     if v.surface.has_shift_operators:
         return v.arith.binary("<<", value, v.arith.cast(amount, value.type), hint="shifted")
-    return _repeat(v, value, amount, lambda x: v.arith.add(x, x))
+    return _repeat(v, value, amount, v.arith.wrapping_double)
 
 
 @op("tirx.shift_right", arity=2, emits=("const", "for_", "select"))

@@ -31,13 +31,13 @@ LANE_TYPES: dict[str, frozenset[str]] = {
 """Element types each operation takes on A5."""
 
 
-@op(*(f"tl.simd.{name}" for name in ("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr")), arity=4,
+@op(*(f"tl.simd.{name}" for name in ("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr")), arity=4, regions="simd",
     emits=("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr"))  # fmt: skip
 def lanewise_binary(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
     return _masked(v, node, [v.expr(a), v.expr(b)], m, mode)
 
 
-@op(*(f"tl.simd.{name}" for name in ("vand", "vor", "vxor")), arity=4, emits=("vand", "vor", "vxor", "vbitcast"))
+@op(*(f"tl.simd.{name}" for name in ("vand", "vor", "vxor")), arity=4, regions="simd", emits=("vand", "vor", "vxor", "vbitcast"))
 def lanewise_bits(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
     """Bitwise operations; registers of floats are taken as bits."""
     left, right = v.expr(a), v.expr(b)
@@ -50,13 +50,17 @@ def lanewise_bits(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> V
     return bitcast(v, combined, v.register_type(node.dtype))
 
 
-@op("tl.simd.vdiv", arity=4, emits="vdiv")
+PRECISION = "precision"
+
+
+@op("tl.simd.vdiv", arity=4, regions="simd", annotations=(PRECISION,), emits="vdiv")
 def vdiv(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
-    """Quotient by the hardware's division (within 1 ulp, subnormals flushed)."""
+    """Quotient by the hardware's division: within 1 ulp, subnormals flushed."""
+    _hardware_precision(v, node)
     return _masked(v, node, [v.expr(a), v.expr(b)], m, mode)
 
 
-@op(*(f"tl.simd.{name}" for name in ("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs")), arity=4,
+@op(*(f"tl.simd.{name}" for name in ("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs")), arity=4, regions="simd",
     emits=("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs"))  # fmt: skip
 def lanewise_scalar(v: Visitor, node: Any, a: Any, scalar: Any, m: Any, mode: Any) -> Value:
     value = v.expr(a)
@@ -64,30 +68,38 @@ def lanewise_scalar(v: Visitor, node: Any, a: Any, scalar: Any, m: Any, mode: An
     return _masked(v, node, [value, operand], m, mode)
 
 
-@op(*(f"tl.simd.{name}" for name in ("vexp", "vln", "vsqrt", "vabs", "vneg", "vrelu", "vnot")), arity=3,
-    emits=("vexp", "vln", "vsqrt", "vabs", "vneg", "vrelu", "vnot"))  # fmt: skip
+@op(*(f"tl.simd.{name}" for name in ("vexp", "vln", "vsqrt")), arity=3, regions="simd",
+    annotations=(PRECISION,), emits=("vexp", "vln", "vsqrt"))  # fmt: skip
+def hardware_function(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
+    """Functions of the hardware: within 1 ulp, subnormals flushed."""
+    _hardware_precision(v, node)
+    return _masked(v, node, [v.expr(a)], m, mode)
+
+
+@op(*(f"tl.simd.{name}" for name in ("vabs", "vneg", "vrelu", "vnot")), arity=3, regions="simd",
+    emits=("vabs", "vneg", "vrelu", "vnot"))  # fmt: skip
 def lanewise_unary(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
     return _masked(v, node, [v.expr(a)], m, mode)
 
 
-@op(*(f"tl.simd.{name}" for name in ("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin")), arity=3,
+@op(*(f"tl.simd.{name}" for name in ("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin")), arity=3, regions="simd",
     emits=("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"))  # fmt: skip
 def reduction(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
     """Whole-register and 32-byte-group reductions; 16-bit integer sums widen to 32 bits."""
     return _masked(v, node, [v.expr(a)], m, mode)
 
 
-@op("tl.simd.vexpdif", arity=3, emits="vexpdif")
+@op("tl.simd.vexpdif", arity=3, regions="simd", emits="vexpdif")
 def vexpdif(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
     return _masked(v, node, [v.expr(a), v.expr(b)], m, None)
 
 
-@op("tl.simd.vsel", arity=3, emits="vsel")
+@op("tl.simd.vsel", arity=3, regions="simd", emits="vsel")
 def vsel(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
     return _masked(v, node, [v.expr(a), v.expr(b)], m, None)
 
 
-@op("tl.simd.vselr", arity=2, emits="vselr")
+@op("tl.simd.vselr", arity=2, regions="simd", emits="vselr")
 def vselr(v: Visitor, node: Any, table: Any, index: Any) -> Value:
     values, where = v.expr(table), v.expr(index)
     _check_lanes(v, "vselr", values.type)
@@ -96,7 +108,7 @@ def vselr(v: Visitor, node: Any, table: Any, index: Any) -> Value:
     return v.b.pure("vselr", lambda e: call("pto.vselr", *e), (values, where), values.type, hint="picked", pinned=True)
 
 
-@op("tl.simd.vdup", arity=3, emits="vdup")
+@op("tl.simd.vdup", arity=3, regions="simd", emits="vdup")
 def vdup(v: Visitor, node: Any, scalar: Any, m: Any, mode: Any) -> Value:
     """Broadcast of a scalar. Immediates often have another dtype than the lanes: the value counts, not the bits."""
     _zeroing(v, node, mode)
@@ -105,7 +117,7 @@ def vdup(v: Visitor, node: Any, scalar: Any, m: Any, mode: Any) -> Value:
     return v.b.pure("vdup", lambda e: call("pto.vdup", *e), (operand, v.mask(m, register.dtype.bits)), register, hint="filled", pinned=True)
 
 
-@op("tl.simd.vci", arity=2, emits="vci")
+@op("tl.simd.vci", arity=2, regions="simd", emits="vci")
 def vci(v: Visitor, node: Any, start: Any, order: Any) -> Value:
     """Lane numbers counted from ``start``."""
     if v.string(order, "the order") != "INC_ORDER":
@@ -133,11 +145,21 @@ def lane_scalar(v: Visitor, node: Any, register: Type) -> Value:
     return v.arith.cast(v.expr(node), Type("scalar", register.dtype))
 
 
+def _hardware_precision(v: Visitor, node: Any) -> None:
+    """Only the hardware's own precision has a rule: asking for more is refused, not ignored."""
+    asked = (node.annotations or {}).get(PRECISION)
+    if asked is not None and v.integer(asked, "the precision") != 0:
+        v.unsupported(f"precision {asked} of {_name(node)} has no rule yet", "use the hardware's precision (0)")
+
+
 def _masked(v: Visitor, node: Any, operands: Sequence[Value], m: Any, mode: Any) -> Value:
     """``pto.<op>(operands..., mask)``, result as TIR says."""
     name = _name(node)
     _zeroing(v, node, mode)
     _check_lanes(v, name, operands[0].type)
+    for other in operands[1:]:
+        if other.type.kind == "register" and other.type != operands[0].type:
+            v.unsupported(f"{name} of {operands[0].type} and {other.type}", "bring both registers to one element type")
     result = v.register_type(node.dtype)
     mask = v.mask(m, operands[0].dtype.bits)
     return v.b.pure(name, lambda e: call(f"pto.{name}", *e), (*operands, mask), result, hint=name.removeprefix("v"), pinned=True, weight=10)

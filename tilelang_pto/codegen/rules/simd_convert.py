@@ -30,7 +30,7 @@ _PARTS = {"PART_EVEN": "EVEN", "PART_ODD": "ODD"}
 _TOKENS = {"rnd": _ROUNDING, "sat": _SATURATION, "part": _PARTS}
 
 
-@op("tl.simd.vcvt", arity=(4, 5, 6), emits="vcvt")
+@op("tl.simd.vcvt", arity=(4, 5, 6), regions="simd", emits="vcvt")
 def vcvt(v: Visitor, node: Any, a: Any, m: Any, *controls: Any) -> Value:
     """Numeric conversion. TIR gives a predicate of the narrower type; the hardware reads it at the source's width."""
     value = v.expr(a)

@@ -19,12 +19,12 @@ _FIRST = tuple(f"PAT_VL{count}" for count in (1, 2, 3, 4, 8, 16, 32, 64, 128))
 PATTERNS = _ANY_WIDTH + _FIRST
 
 
-@op("tl.simd.pset", arity=2, emits=("pset_b8", "pset_b16", "pset_b32"))
+@op("tl.simd.pset", arity=2, regions="simd", emits=("pset_b8", "pset_b16", "pset_b32"))
 def pset(v: Visitor, node: Any, width: Any, pattern: Any) -> Value:
     return _pattern(v, "pset", width, pattern)
 
 
-@op("tl.simd.pge", arity=2, emits=("pge_b8", "pge_b16", "pge_b32"))
+@op("tl.simd.pge", arity=2, regions="simd", emits=("pge_b8", "pge_b16", "pge_b32"))
 def pge(v: Visitor, node: Any, width: Any, pattern: Any) -> Value:
     return _pattern(v, "pge", width, pattern)
 
@@ -42,20 +42,20 @@ def _pattern(v: Visitor, which: str, width: Any, pattern: Any) -> Value:
     )
 
 
-@op("tl.simd.pand", "tl.simd.por", "tl.simd.pxor", arity=3, emits=("pand", "por", "pxor"))
+@op("tl.simd.pand", "tl.simd.por", "tl.simd.pxor", arity=3, regions="simd", emits=("pand", "por", "pxor"))
 def predicate_logic(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
     left = v.expr(a)
     bits = left.dtype.bits
     return _predicate(v, str(node.op.name), left.type, left, v.mask(b, bits), v.mask(m, bits))
 
 
-@op("tl.simd.pnot", arity=2, emits="pnot")
+@op("tl.simd.pnot", arity=2, regions="simd", emits="pnot")
 def pnot(v: Visitor, node: Any, a: Any, m: Any) -> Value:
     value = v.expr(a)
     return _predicate(v, "tl.simd.pnot", value.type, value, v.mask(m, value.dtype.bits))
 
 
-@op("tl.simd.psel", arity=3, emits="psel")
+@op("tl.simd.psel", arity=3, regions="simd", emits="psel")
 def psel(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
     left = v.expr(a)
     bits = left.dtype.bits
@@ -67,12 +67,12 @@ def _predicate(v: Visitor, operation: str, type: Type, *operands: Value) -> Valu
     return v.b.pure(function, lambda e: call(function, *e), operands, type, hint="mask", pinned=True)
 
 
-@op("tl.simd.vcmp", arity=4, emits="vcmp")
+@op("tl.simd.vcmp", arity=4, regions="simd", emits="vcmp")
 def vcmp(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
     return _compare(v, "pto.vcmp", v.expr(a), v.expr(b), m, mode)
 
 
-@op("tl.simd.vcmps", arity=4, emits="vcmps")
+@op("tl.simd.vcmps", arity=4, regions="simd", emits="vcmps")
 def vcmps(v: Visitor, node: Any, a: Any, scalar: Any, m: Any, mode: Any) -> Value:
     from .simd_arith import lane_scalar
 

@@ -21,12 +21,15 @@ STORE_DISTRIBUTIONS = {"PK_B16": 16, "PK_B32": 32, "PK4_B32": 32}
 """Packing distributions of ``tl.simd.vsts`` and the lane (and predicate) width they work on."""
 
 
-@op("tl.simd.vld", arity=2, emits="vlds")
+@op("tl.simd.vld", arity=2, regions="simd", emits="vlds")
 def vld(v: Visitor, node: Any, pointer: Any, dist: Any) -> Value:
     token = v.string(dist, "the distribution")
     if token not in LOAD_DISTRIBUTIONS:
         v.unsupported(f"load distribution {token}", f"use one of {', '.join(LOAD_DISTRIBUTIONS)}")
     register = v.register_type(node.dtype)
+    width = LOAD_DISTRIBUTIONS[token]
+    if width is not None and (width > register.dtype.bits or (width != register.dtype.bits and not token.startswith("UNPK"))):
+        v.unsupported(f"load distribution {token} into {register}", f"use the distribution for {register.dtype.bits}-bit elements")
     where = _lane_address(v, pointer, register.dtype)
     spelled = "UNPK4" if token == "UNPK4_B8" else token
     keywords = {} if spelled == "NORM" else {"dist": constant(spelled)}
@@ -38,7 +41,7 @@ def vld(v: Visitor, node: Any, pointer: Any, dist: Any) -> Value:
     return v.b.pure(("vlds", spelled), build, (where.pointer, where.offset), register, hint="loaded", memory=UB, pinned=True, weight=44)
 
 
-@op("tl.simd.vsts", arity=4, emits="vsts")
+@op("tl.simd.vsts", arity=4, regions="simd", emits="vsts")
 def vsts(v: Visitor, node: Any, pointer: Any, value: Any, m: Any, dist: Any) -> None:
     """Store. The suffix of NORM and ONEPT in TIR is not reliable; the width is the value's."""
     token = v.string(dist, "the distribution")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ..caps import WARP
 from ..emit import call
 from ..registry import op
 from ..types import I32
@@ -14,14 +15,11 @@ from ..visitor import Visitor
 from .control import only_if, repeat_indexed
 from .memory import full_pointer, load_from_ub, store_to_ub
 
-WARP = 32
-"""Threads whose registers a shuffle reaches."""
-
 _TEMPLATE = re.compile(r"tl::AscendAllReduce<tl::(\w+)Op, (\d+), (\d+), (-?\d+)>::run$")
 Combine = Callable[[Value, Value], Value]
 
 
-@op("extern:tl::AscendAllReduce", arity=(1, 2), emits=("shuffle_bfly", "syncthreads", "store", "load", "for_"))
+@op("extern:tl::AscendAllReduce", arity=(1, 2), regions="simt", emits=("shuffle_bfly", "syncthreads", "store", "load", "for_"))
 def all_reduce(v: Visitor, node: Any, operand: Any, workspace: Any = None) -> Value:
     """Combine one value per thread; every thread gets the result of its class.
 
@@ -36,11 +34,15 @@ def all_reduce(v: Visitor, node: Any, operand: Any, workspace: Any = None) -> Va
     combine = _combiner(v, kind)
     if offset != 0:
         v.unsupported(f"an all-reduce over threads from number {offset} on", "let the reduction start at thread 0")
+    if v.threads[1:] != (1, 1) or v.threads[0] % threads:
+        v.unsupported(
+            f"an all-reduce in groups of {threads} of {v.threads} threads", "use threads in x only, a multiple of the group's size"
+        )
     if threads % scale:
         v.unsupported(f"an all-reduce of {threads} threads with scale {scale}", "make the scale a divisor of the number of threads")
     value = v.expr(operand)
-    if value.dtype.pto not in ("f32", "i32", "ui32", "f16"):
-        v.unsupported(f"an all-reduce of {value.type} values", "reduce in float32 or int32")
+    if value.dtype.pto not in ("f32", "i32", "ui32", "i64", "f16"):
+        v.unsupported(f"an all-reduce of {value.type} values", "reduce in float32, int32 or int64")
     if threads == scale:
         return value
     if _power_of_two(threads) and _power_of_two(scale):
@@ -70,6 +72,12 @@ def _butterfly(v: Visitor, value: Value, threads: int, scale: int, combine: Comb
 
 
 def _shuffle(v: Visitor, value: Value, distance: int) -> Value:
+    """The value of the thread whose number differs in one bit. Shuffles carry signless integers."""
+    carrier = I32 if value.dtype.pto == "ui32" else value.type
+    return v.arith.cast(_exchange(v, v.arith.cast(value, carrier), distance), value.type)
+
+
+def _exchange(v: Visitor, value: Value, distance: int) -> Value:
     lane = v.arith.typed(v.arith.number(distance, I32))
     return v.b.pure(
         "shuffle_bfly",

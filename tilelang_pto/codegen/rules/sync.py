@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..caps import EVENTS
 from ..emit import call, constant
 from ..registry import op
 from ..visitor import Visitor
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
-_EVENTS = 8
+MEMORY_BARRIERS = (
+    "VV_ALL", "VST_VLD", "VLD_VST", "VST_VST", "VS_ALL", "VST_LD", "VLD_ST", "VST_ST",
+    "SV_ALL", "ST_VLD", "LD_VST", "ST_VST", "SS_ALL", "ST_LD", "LD_ST", "ST_ST",
+)  # fmt: skip
+"""Pairs of accesses a barrier inside a vector function can order."""
 
 
-@op("tl.ascend_set_flag", arity=2, emits="set_flag")
+@op("tl.ascend_set_flag", arity=2, regions="scalar", emits="set_flag")
 def ascend_set_flag(v: Visitor, node: Any, event: Any, number: Any) -> None:
     _flag(v, "pto.set_flag", event, number)
 
 
-@op("tl.ascend_wait_flag", arity=2, emits="wait_flag")
+@op("tl.ascend_wait_flag", arity=2, regions="scalar", emits="wait_flag")
 def ascend_wait_flag(v: Visitor, node: Any, event: Any, number: Any) -> None:
     _flag(v, "pto.wait_flag", event, number)
 
@@ -28,12 +33,12 @@ def _flag(v: Visitor, function: str, event: Any, number: Any) -> None:
     if source not in PIPES or destination not in PIPES or source == destination:
         v.unsupported(f"event {source}_{destination}", f"name two different pipes of {', '.join(PIPES)}")
     value = v.expr(number)
-    if value.low >= _EVENTS or value.high < 0:
-        v.unsupported(f"event id {value.low} of {source}_{destination}", f"event ids are 0 to {_EVENTS - 1}: use fewer buffer versions")
+    if value.low >= EVENTS or value.high < 0:
+        v.unsupported(f"event id {value.low} of {source}_{destination}", f"event ids are 0 to {EVENTS - 1}: use fewer buffer versions")
     v.b.effect(lambda e: call(function, constant(source), constant(destination), event_id=e[0]), [value])
 
 
-@op("tl.ascend_pipe_barrier", arity=1, emits="pipe_barrier")
+@op("tl.ascend_pipe_barrier", arity=1, regions="scalar", emits="pipe_barrier")
 def ascend_pipe_barrier(v: Visitor, node: Any, pipe: Any) -> None:
     """Drain a pipe. Vector functions are ordered by hardware, so a barrier of V alone is not needed; S stands for all."""
     which = v.string(pipe, "the pipe").removeprefix("PIPE_")
@@ -46,7 +51,7 @@ def ascend_pipe_barrier(v: Visitor, node: Any, pipe: Any) -> None:
     v.b.effect(lambda _: call("pto.pipe_barrier", constant(which)))
 
 
-@op("tirx.tvm_storage_sync", arity=(1, 2, 3), emits=("syncthreads", "pipe_barrier"))
+@op("tirx.tvm_storage_sync", arity=(1, 2, 3), regions=("scalar", "simt"), emits=("syncthreads", "pipe_barrier"))
 def tvm_storage_sync(v: Visitor, node: Any, scope: Any, *_: Any) -> None:
     """Barrier of the threads of a SIMT vector function; outside of one, of all pipes."""
     which = v.string(scope, "the scope")
@@ -60,7 +65,9 @@ def tvm_storage_sync(v: Visitor, node: Any, scope: Any, *_: Any) -> None:
         v.b.effect(lambda _: call("pto.pipe_barrier", constant("ALL")))
 
 
-@op("tl.simd.mem_bar", arity=1, emits="mem_bar")
+@op("tl.simd.mem_bar", arity=1, regions="simd", emits="mem_bar")
 def mem_bar(v: Visitor, node: Any, kind: Any) -> None:
     which = v.string(kind, "the barrier kind")
+    if which not in MEMORY_BARRIERS:
+        v.unsupported(f"memory barrier {which}", f"use one of {', '.join(MEMORY_BARRIERS)}")
     v.b.effect(lambda _: call("pto.mem_bar", constant(which)))
