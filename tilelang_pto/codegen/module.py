@@ -86,9 +86,9 @@ def emit_function(func: Any, kernel_name: str, surface: Surface) -> tuple[ast.Fu
     visitor.arguments_alias = not attrs.get("tirx.noalias", False) or len(attrs.get("tl.non_restrict_params", ())) > 0
     extents = frozenset(str(name) for name in attrs.get(EXTENT_PARAMETERS, ()))
     parameters, arguments = _parameters(visitor, func, extents)
-    visitor.analyse(func.body)
+    prepared = visitor.prepare(func.body)
     try:
-        visitor.stmt(func.body)
+        visitor.stmt(prepared)
         body: list[ast.stmt] = visitor.b.finish() or [ast.Pass()]
     except NestingError as error:
         visitor.unsupported(str(error), "merge nested conditions with `and`, or move a part into another kernel")

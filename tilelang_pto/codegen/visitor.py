@@ -17,6 +17,7 @@ from tvm import tirx
 from tilelang_pto.errors import UnsupportedError
 
 from .analysis.liveness import Liveness, Slot
+from .analysis.loops import constant_index, normalise_loops
 from .analysis.ranges import non_negative_variables
 from .arith import Arithmetic
 from .emit import Block, Builder, call
@@ -73,15 +74,19 @@ class Visitor:
         self.ub_views: set[str] = set()
         self.arguments_alias = False
         self.vector_function: Block | None = None
+        self.running: set[Any] = set()
         self.threads = (1, 1, 1)
         self._statements: list[Any] = []
         self._position = ""
 
-    def analyse(self, body: Any) -> None:
-        """Run the analyses that rules rely on."""
-        slots = slot_variables(body)
-        self.liveness = Liveness(body, slots)
-        self.counters = non_negative_variables(body, slots)
+    def prepare(self, body: Any) -> Any:
+        """Rewrite the loops of a body, run the analyses that rules rely on, and return the body to emit."""
+        normalised = normalise_loops(body, slot_variables(body))
+        slots = [*slot_variables(normalised.body), *normalised.running]
+        self.running = set(normalised.running)
+        self.liveness = Liveness(normalised.body, slots)
+        self.counters = non_negative_variables(normalised.body, slots)
+        return normalised.body
 
     # -- walking ---------------------------------------------------------------------------------------------------------
 
@@ -153,6 +158,16 @@ class Visitor:
         if not isinstance(node, tirx.IntImm):
             self.unsupported(f"{what} must be a constant, not {_describe(node)}")
         return int(node)
+
+    def slot(self, data: Any, index: Any) -> Slot:
+        """Key of a mutable value: its buffer variable and constant index."""
+        number = constant_index(index)
+        if number is None:
+            self.unsupported(
+                f"the index of {data.name} must be a constant, not {_describe(index)}",
+                "unroll the loop (T.unroll): registers have numbers, not addresses",
+            )
+        return data, number
 
     def string(self, node: Any, what: str) -> str:
         """A compile-time string argument."""

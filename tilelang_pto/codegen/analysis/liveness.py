@@ -12,6 +12,8 @@ from typing import Any
 
 from tvm import tirx
 
+from .loops import constant_index
+
 __all__ = ["Liveness", "Slot"]
 
 Slot = tuple[Any, int]
@@ -119,16 +121,14 @@ class Liveness:
 
 
 def _slot(access: Any) -> Slot:
-    index = access.indices[0]
-    return access.buffer.data, int(index) if isinstance(index, tirx.IntImm) else -1
+    number = constant_index(access.indices[0])
+    return access.buffer.data, -1 if number is None else number
 
 
 def _register_index(pointer: Any) -> int:
     """Register a ``tvm_access_ptr`` into a register array points to (its offset counts elements)."""
-    offset, extent = pointer.args[2], pointer.args[3]
-    if isinstance(offset, tirx.IntImm) and isinstance(extent, tirx.IntImm) and int(extent) > 0:
-        return int(offset) // int(extent)
-    return -1
+    offset, extent = constant_index(pointer.args[2]), constant_index(pointer.args[3])
+    return offset // extent if offset is not None and extent else -1
 
 
 def _written(stmt: Any, variables: set[Any]) -> list[Slot]:

@@ -18,7 +18,7 @@ from ..caps import MAX_THREADS
 from ..emit import Block, attribute, call, constant, name
 from ..naming import NameSupply
 from ..registry import statement
-from ..types import I32, I64, INDEX, Type
+from ..types import BOOL, I32, I64, INDEX, Type
 from ..values import Interval, Value
 from ..visitor import Visitor
 
@@ -251,7 +251,28 @@ def _field_names(slots: list[Slot]) -> list[str]:
 
 @statement(tirx.While)
 def while_loop(v: Visitor, node: Any) -> None:
-    v.unsupported("while loops have no rule yet", "write a for loop over a bound")
+    """``pto.while_``; after :mod:`~tilelang_pto.codegen.analysis.loops` the condition is one flag, which the loop carries."""
+    carried = v.liveness.carried(node)
+    flag = (node.condition.buffer.data, 0)
+    initial = [v.arith.typed(_initial(v, slot)) for slot in carried]
+    fields = _field_names(carried)
+    condition = fields[carried.index(flag)]
+    handle = v.b.names.claim("while_loop")
+
+    def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
+        state = ast.arguments(posonlyargs=[], args=[ast.arg("state")], kwonlyargs=[], kw_defaults=[], defaults=[])
+        test = ast.Lambda(state, attribute(name("state"), condition))
+        loop = call("pto.while_", test, **dict(zip(fields, exprs, strict=True)))
+        return [ast.Assign([ast.Name(handle, ast.Store())], loop), _with(name(handle), bodies[0])]
+
+    with v.b.nest(["loop"], build, initial) as nest, v.scope(nest.blocks[0]):
+        for slot, field, start in zip(carried, fields, initial, strict=True):
+            v.slots[slot] = v.b.member(handle, field, start.type, interval=_slot_interval(v, slot, start.type))
+        v.slots[flag] = v.b.literal(True, BOOL)  # inside the loop the condition holds
+        v.stmt(node.body)
+        _hand_over(v, handle, "update", fields, [v.arith.typed(v.read_slot(slot)) for slot in carried])
+    for slot, field, start in zip(carried, fields, initial, strict=True):
+        v.slots[slot] = _final(v, handle, field, start.type, _slot_interval(v, slot, start.type))
 
 
 # -- branches ------------------------------------------------------------------------------------------------------------

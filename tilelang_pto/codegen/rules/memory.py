@@ -34,7 +34,7 @@ def alloc_buffer(v: Visitor, node: Any) -> None:
         v.ub_allocations.append((storage, -(-_byte_count(v, buffer) // 32) * 32))
         v.storage[data] = storage
         _check_capacity(v)
-    elif scope in ("local", "local.var") and v.region == "simt":
+    elif scope in ("local", "local.var") and v.region == "simt" and data not in v.running:
         v.storage[data] = _stack(v, node, element)
     elif scope in ("local", "local.var"):
         v.storage[data] = Storage("slot", str(data.name), element)
@@ -279,7 +279,7 @@ def buffer_load(v: Visitor, node: Any) -> Value:
     _plain_view(v, node.buffer)
     if storage.kind == "slot":
         _same_dtype(v, storage, node.buffer)
-        return v.read_slot((node.buffer.data, v.integer(index, f"the index of {storage.name}")))
+        return v.read_slot(v.slot(node.buffer.data, index))
     type, memory = _element(v, node.buffer.dtype)
     generic = _generic(v, storage, "load")
     where = address(v, node.buffer.data, memory.dtype, index)
@@ -299,9 +299,9 @@ def buffer_store(v: Visitor, node: Any) -> None:
     value = v.expr(node.value)
     if storage.kind == "slot":
         _same_dtype(v, storage, node.buffer)
-        if v.region == "simt":
+        if v.region == "simt" and node.buffer.data not in v.running:
             v.unsupported(f"{storage.name} is written by SIMT threads but allocated outside", "allocate it inside T.SimtVF")
-        v.slots[(node.buffer.data, v.integer(index, f"the index of {storage.name}"))] = value
+        v.slots[v.slot(node.buffer.data, index)] = value
         return
     _, memory = _element(v, node.buffer.dtype)
     where = address(v, node.buffer.data, memory.dtype, index)
