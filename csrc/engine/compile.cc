@@ -501,6 +501,19 @@ bool Builder::Analyse(const Region& region) {
         changed |= MarkVarying(op.results[i]);
         if (i + 1 < body.arguments.size()) changed |= MarkVarying(body.arguments[i + 1]);
       }
+    } else if (op.name == "while" && op.regions.size() == 2) {
+      const Op *test = yields(op.regions[0]), *yield = yields(op.regions[1]);
+      const bool divergent = test && !test->operands.empty() && varying_[test->operands[0]];
+      for (size_t i = 0; i < op.results.size(); ++i) {
+        bool v = divergent || Type(op.results[i]).kind == Kind::kShortVector;
+        if (i < op.operands.size()) v |= varying_[op.operands[i]];
+        if (yield && i < yield->operands.size()) v |= varying_[yield->operands[i]];
+        if (!v) continue;
+        changed |= MarkVarying(op.results[i]);
+        for (const Region& r : op.regions) {
+          if (i < r.arguments.size()) changed |= MarkVarying(r.arguments[i]);
+        }
+      }
     } else if (op.name == "if" && op.regions.size() == 2 && op.operands.size() == 1) {
       const Op *a = yields(op.regions[0]), *b = yields(op.regions[1]);
       for (size_t i = 0; i < op.results.size(); ++i) {

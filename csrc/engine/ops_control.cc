@@ -140,6 +140,57 @@ void CompileFor(Builder& b, const Op& op) {
   b.EndScope();
 }
 
+// imm: instructions of the loop; jump: back to the test
+const Inst* WhileNext(Context& c, const Inst* in) {
+  if (__builtin_expect((c.budget -= in->imm) < 0, 0)) c.FailSteps(in);
+  return in + in->jump;
+}
+
+// Region 0 computes the condition of the carries, region 1 the next carries.
+void CompileWhile(Builder& b, const Op& op) {
+  b.Expect(op.regions.size() == 2 && !op.operands.empty(), "a while needs carries and two regions");
+  const Region &test = op.regions[0], &body = op.regions[1];
+  ExpectTypes(b, op.operands, test.arguments, "initial values");
+  ExpectTypes(b, op.operands, body.arguments, "initial values");
+  ExpectTypes(b, op.results, test.arguments, "results");
+  b.Expect(!test.ops.empty() && test.ops.back().operands.size() == 1, "the first region of a while yields its condition");
+  const uint32_t condition = test.ops.back().operands[0];
+  b.Expect(b.Type(condition).kind == Kind::kScalar && b.Type(condition).dtype == DType::kI1,
+           "the condition of a while is not an i1");
+  const bool lanes = b.unit() == kOnSimt && b.IsVarying(condition);
+
+  for (uint32_t r : op.results) b.Define(r);
+  const std::vector<Place> places = Places(b, op.results);
+  b.Move(places, Sources(b, op.operands, places), false);
+  uint32_t mask = 0, saved = 0;
+  if (lanes) {
+    mask = b.LaneTemp(1), saved = b.ScalarTemp(sizeof(MaskState));
+    b.Emit(&LaneSave).b = saved;
+  }
+  b.BeginScope();
+  for (size_t i = 0; i < places.size(); ++i) b.DefineAs(test.arguments[i], places[i]);
+  const uint32_t start = b.Here();
+  b.CompileRegion(test);
+  const uint32_t slot = lanes ? b.Lanes(condition) : b.Scalar(condition);
+  const uint32_t branch = b.Here();
+  Inst& in = b.Emit(lanes ? &LaneWhile : &Branch);
+  in.a = slot, in.d = mask;
+  b.EndScope();
+
+  b.BeginScope();
+  for (size_t i = 0; i < places.size(); ++i) b.DefineAs(body.arguments[i], places[i]);
+  const std::vector<uint32_t>& yielded = b.CompileRegion(body);
+  ExpectTypes(b, yielded, body.arguments, "yield");
+  b.Move(places, Sources(b, yielded, places), lanes);
+  const uint32_t next = b.Here();
+  Inst& back = b.Emit(&WhileNext);
+  back.imm = next - start + 1;
+  back.jump = static_cast<int32_t>(start) - static_cast<int32_t>(next);
+  b.LandHere(branch);
+  if (lanes) b.Emit(&LaneEnd).b = saved;
+  b.EndScope();
+}
+
 void CompileIf(Builder& b, const Op& op) {
   b.Expect(op.operands.size() == 1 && op.regions.size() == 2, "an if needs one condition and two regions");
   const uint32_t condition = op.operands[0];
@@ -217,6 +268,7 @@ void CompileYield(Builder& b, const Op&) { b.Fail("yield outside a region"); }
 const OpTable& ControlOps() {
   static const OpTable table = {
       {"const", kScalarAnywhere, &CompileConst},           {"for", kOnScalar | kOnVector | kOnSimt, &CompileFor},
+      {"while", kOnScalar | kOnVector | kOnSimt, &CompileWhile},
       {"if", kOnScalar | kOnVector | kOnSimt, &CompileIf}, {"yield", kOnScalar | kOnVector | kOnSimt, &CompileYield},
       {"vecscope", kOnScalar, &CompileVecscope},           {"simt", kOnScalar, &CompileSimt},
   };

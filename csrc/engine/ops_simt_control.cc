@@ -52,6 +52,20 @@ const Inst* LaneEnd(Context& c, const Inst* in) {
   return in + 1;
 }
 
+const Inst* LaneSave(Context& c, const Inst* in) {
+  c.S<MaskState>(in->b) = c.mask;
+  return in + 1;
+}
+
+// Threads whose condition fails leave the loop for good.
+const Inst* LaneWhile(Context& c, const Inst* in) {
+  const MaskState now = c.mask;
+  const uint8_t* condition = c.V<uint8_t>(in->a);
+  uint8_t* m = c.V<uint8_t>(in->d);
+  Combine(now, m, [&](int i) { return condition[i] != 0; });
+  return Narrow(c, m, now.lo, now.hi) ? in + 1 : in + in->jump;
+}
+
 const Inst* LaneFor(Context& c, const Inst* in) {
   MaskState& saved = c.S<MaskState>(in->b);
   saved = c.mask;

@@ -13,6 +13,8 @@ Handler LaneWidenHandler(DType from);                    // d: i64 lane array, a
 const Inst* LaneIf(Context& c, const Inst* in);    // a: condition; jump: to the else part
 const Inst* LaneElse(Context& c, const Inst* in);  // a: condition; jump: to the end
 const Inst* LaneEnd(Context& c, const Inst* in);
+const Inst* LaneSave(Context& c, const Inst* in);   // b: where the mask is kept
+const Inst* LaneWhile(Context& c, const Inst* in);  // a: condition; jump: to the end
 const Inst* LaneFor(Context& c, const Inst* in);  // a: lo, c: hi, e: iv, imm: step lane arrays of i64; jump: to the end
 const Inst* LaneNext(Context& c, const Inst* in);  // c: hi, e: iv, imm: step; jump: to the body
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ __all__ = ["BranchHandle", "ConstExpr", "KernelHandle", "LoopHandle"]
 
 I1, INDEX = PLAIN["i1"], PLAIN["index"]
 
-declare_opcodes("for", "if", "yield", "vecscope", "simt")
+declare_opcodes("for", "if", "while", "yield", "vecscope", "simt")
 
 _RESERVED_LOOP = frozenset({"carry", "final", "iv", "update"})
 _RESERVED_BRANCH = frozenset({"assign", "else_", "get", "then_"})
@@ -52,7 +53,7 @@ class _Context:
 class LoopHandle(_Context):
     """``pto.for_(...)``: the loop and its carried values."""
 
-    def __init__(self, recorder: Recorder, bounds: tuple[SurfaceScalar, SurfaceScalar, SurfaceScalar], line: int) -> None:
+    def __init__(self, recorder: Recorder, bounds: tuple[SurfaceScalar, ...], line: int) -> None:
         self.recorder = recorder
         self._bounds = bounds
         self._line = line
@@ -169,6 +170,62 @@ class LoopHandle(_Context):
         rec.pop(scope)
 
 
+class _State:
+    """The carried values as the condition of a ``pto.while_`` sees them."""
+
+    def __init__(self, recorder: Recorder, values: dict[str, Value]) -> None:
+        self._recorder = recorder
+        self._values = values
+
+    def __getattr__(self, name: str) -> Value:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._values:
+            self._recorder.refuse(f"the loop carries no {name!r}", f"carried: {', '.join(self._values)}")
+        return self._values[name]
+
+
+class WhileHandle(LoopHandle):
+    """``pto.while_(condition, a=..., ...)``: runs as long as the condition of the carried values holds."""
+
+    def __init__(self, recorder: Recorder, condition: Callable[[Any], Any], initial: dict[str, Any], line: int) -> None:
+        super().__init__(recorder, (), line)
+        self._condition = condition
+        super().carry(**initial)
+
+    def carry(self, **initial: Any) -> LoopHandle:
+        """Not for this loop: its carried values are the keywords of ``pto.while_``."""
+        self.recorder.refuse("carry on a pto.while_", "pto.while_(condition, a=..., b=...)")
+
+    @property
+    def iv(self) -> Any:
+        """A while loop counts nothing."""
+        self.recorder.refuse("a pto.while_ has no induction value", "carry a counter")
+
+    def __enter__(self) -> WhileHandle:
+        rec = self.recorder
+        if self._scope is not None:
+            rec.refuse("this pto.while_ was already entered", "a new pto.while_ for every loop")
+        test, body = Region(), Region()
+        results = [value.surface_type for value in self._initial.values()]
+        finals = rec.emit("while", tuple(self._initial.values()), results, None, [test, body], line=self._line)
+        self._final = dict(zip(self._initial, finals, strict=True))
+        scope, values = self._open(test, results)
+        condition = self._condition(_State(rec, values))
+        rec.emit("yield", (scalar.nonzero(rec, "the condition of pto.while_", condition),), line=self._line)
+        rec.pop(scope)
+        self._scope, self._current = self._open(body, results)
+        return self
+
+    def _open(self, region: Region, kinds: list[SurfaceType]) -> tuple[Scope, dict[str, Value]]:
+        rec = self.recorder
+        scope = rec.push(region, "while")
+        numbers = [rec.new_id(kind) for kind in kinds]
+        region.arguments.extend(numbers)
+        values = [wrap(rec, number, kind, scope) for number, kind in zip(numbers, kinds, strict=True)]
+        return scope, dict(zip(self._initial, values, strict=True))
+
+
 def _type_name(value: Value) -> str:
     kind = value.surface_type
     return kind.name if isinstance(kind, DType) else str(kind)
@@ -209,6 +266,16 @@ def for_sep(rec: Recorder, start: Any, stop: Any, *, step: Any, unroll: Any = No
         if unroll is not None:
             rec.refuse("unroll and unroll_factor together", "one of them")
     return _for(rec, start, stop, step)
+
+
+@entry("while_", opcodes=("while",))
+def while_(rec: Recorder, condition: Any, **initial: Any) -> WhileHandle:
+    """``pto.while_(condition, a=..., ...)``; the condition is a function of the carried values."""
+    if not callable(condition):
+        rec.refuse("the condition of pto.while_ is not a function", "pto.while_(lambda state: state.go, go=...)")
+    if not initial:
+        rec.refuse("pto.while_ without carried values", "pto.while_(condition, a=...)")
+    return WhileHandle(rec, condition, initial, rec.line())
 
 
 @entry("static_range", opcodes=(), places=EVERYWHERE)

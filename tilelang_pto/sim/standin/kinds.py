@@ -287,7 +287,7 @@ NOT_SIMULATED: dict[str, str] = {
         ),
         "the simulator has no cube core: kernels for the vector cores",
     ),
-    **dict.fromkeys(("while_", "yield_", "range"), "pto.for_ and pto.if_"),
+    **dict.fromkeys(("yield_", "range"), "pto.for_ and pto.if_"),
     **dict.fromkeys(
         ("func", "simt_launch", "store_vfsimt_info", "merge_jit_modules", "reserve_buffer", "import_reserved_buffer", "keep", "resume"),
         "one kernel with the inline form `with pto.simt(x, y, z):`",
