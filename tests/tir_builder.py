@@ -102,6 +102,18 @@ def elementwise(inputs: Mapping[str, str], output: str, count: int, function: Ca
     return vector_kernel("map", [*arguments.values(), out], lambda _: simt_block(count, body))
 
 
+def elementwise_body(inputs: Mapping[str, str], output: str, count: int, body: Callable[..., Any]) -> Any:
+    """A SIMT kernel ``map`` with a body of statements: ``body(thread, loads, out view)``."""
+    arguments = {name: pointer(name, dtype) for name, dtype in inputs.items()}
+    out = pointer("out", output)
+
+    def inner(tx: tirx.Var) -> Any:
+        loads = [tirx.BufferLoad(view(data, inputs[name], count), [tx]) for name, data in arguments.items()]
+        return body(tx, loads, view(out, output, count))
+
+    return vector_kernel("map", [*arguments.values(), out], lambda _: simt_block(count, inner))
+
+
 def registers(
     inputs: Mapping[str, str], output: str, function: Callable[..., Any], store: str | None = None, lanes: int | None = None
 ) -> Any:

@@ -370,3 +370,31 @@ def test_require_clean_shows_the_first_twenty() -> None:
 
 def test_require_clean_passes() -> None:
     require_clean(module("pto.mem_bar('VST_VLD')", SEP), surface_of(SEP))
+
+
+@pytest.mark.parametrize("surface", ["2026-08", "2026-09"])
+@pytest.mark.parametrize(
+    ("condition", "carries", "fault"),
+    [
+        ("lambda s: s.go", "go=pto.const(1, dtype=pto.i1)", ""),
+        ("lambda s: s.gone", "go=pto.const(1, dtype=pto.i1)", "carries no 'gone'"),
+        ("lambda s: s.go", "go=1", "starts with a Python value"),
+        ("lambda s: s.go", "_go=pto.const(1, dtype=pto.i1)", "underscore"),
+    ],
+)
+def test_while_handles(surface, condition, carries, fault):
+    imports = "pto, scalar" if surface == "2026-08" else "pto"
+    names = [part.split("=")[0] for part in carries.split(", ")]
+    text = "\n".join(
+        [
+            f"from ptodsl import {imports}",
+            '@pto.jit(name="k", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)',
+            'def k(a: pto.ptr(pto.i32, "gm")):',
+            f"    loop = pto.while_({condition}, {carries})",
+            "    with loop:",
+            f"        loop.update({names[0]}=loop.{names[0]})",
+            "",
+        ]
+    )
+    findings = [str(finding) for finding in check_text(text, surface_of(surface))]
+    assert any(fault in finding for finding in findings) if fault else findings == []

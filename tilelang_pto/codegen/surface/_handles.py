@@ -12,7 +12,7 @@ from tilelang_pto.codegen.surface.tables import Callable_
 if TYPE_CHECKING:
     from tilelang_pto.codegen.surface._expressions import ExpressionChecker
 
-__all__ = ["branch_attribute", "branch_method", "carry", "loop_attribute", "loop_method"]
+__all__ = ["branch_attribute", "branch_method", "carry", "loop_attribute", "loop_method", "while_handle"]
 
 
 def loop_attribute(out: ExpressionChecker, node: ast.Attribute, loop: Loop) -> Value:
@@ -46,17 +46,37 @@ def branch_attribute(out: ExpressionChecker, node: ast.Attribute, branch: Branch
 def carry(out: ExpressionChecker, node: ast.Call, method: Callable_) -> Value:
     """``pto.for_(...).carry(...)``: the loop handle."""
     out.bind(node, "carry", method)
-    names = [keyword.arg for keyword in node.keywords if keyword.arg]
-    if not names:
+    if not node.keywords:
         out.report(node, "carry", "a loop without carries is written with pto.for_(...) as i")
+    return _loop(out, node, "carry")
+
+
+def while_handle(out: ExpressionChecker, node: ast.Call) -> Value:
+    """``pto.while_(condition, a=..., ...)``: the loop handle."""
+    if not node.keywords:
+        out.report(node, "pto.while_", "a while loop needs at least one carried value")
+    loop = _loop(out, node, "pto.while_")
+    condition = node.args[0] if node.args else None
+    if isinstance(condition, ast.Lambda) and condition.args.args and isinstance(loop.handle, Loop):
+        state = condition.args.args[0].arg
+        for part in ast.walk(condition.body):
+            if not isinstance(part, ast.Attribute) or not isinstance(part.value, ast.Name) or part.value.id != state:
+                continue
+            if part.attr not in loop.handle.carried:
+                out.report(part, "pto.while_", f"the loop carries no {part.attr!r}", near(part.attr, loop.handle.carried))
+    return loop
+
+
+def _loop(out: ExpressionChecker, node: ast.Call, call: str) -> Value:
+    """A handle that carries the keywords of a call."""
     for keyword in node.keywords:
         if keyword.arg and keyword.arg in ("iv", "update", "final", "carry"):
-            out.report(node, "carry", f"{keyword.arg!r} is a name of the loop handle itself")
-        _crossing_name(out, node, "carry", keyword.arg)
+            out.report(node, call, f"{keyword.arg!r} is a name of the loop handle itself")
+        _crossing_name(out, node, call, keyword.arg)
         value = out.again(keyword.value)
         if value.kind in (STATIC, TUPLE, TYPE) and value.sort != "param":
-            out.report(keyword.value, "carry", f"carry {keyword.arg} starts with a Python value", "use pto.const(value, dtype=...)")
-    return Value(LOOP, handle=Loop(frozenset(names), node.lineno))
+            out.report(keyword.value, call, f"carry {keyword.arg} starts with a Python value", "use pto.const(value, dtype=...)")
+    return Value(LOOP, handle=Loop(frozenset(keyword.arg for keyword in node.keywords if keyword.arg), node.lineno))
 
 
 def _crossing_name(out: ExpressionChecker, node: ast.AST, call: str, name: str | None) -> None:

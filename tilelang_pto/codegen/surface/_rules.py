@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tilelang_pto.codegen.surface._handles import while_handle
 from tilelang_pto.codegen.surface._values import FOR, RUNTIME, STATIC, TUPLE, TYPE, Value
 
 if TYPE_CHECKING:
@@ -98,6 +99,10 @@ def _for(out: ExpressionChecker, node: ast.Call, given: Bound) -> Value | None:
     if _present(given, "unroll") and _present(given, "unroll_factor"):
         out.report(node, "pto.for_", "unroll and unroll_factor exclude each other")
     return Value(FOR)
+
+
+def _while(out: ExpressionChecker, node: ast.Call, given: Bound) -> Value | None:
+    return while_handle(out, node)
 
 
 def _if(out: ExpressionChecker, node: ast.Call, given: Bound) -> Value | None:
@@ -284,6 +289,7 @@ SPECIAL: dict[str, Special] = {
     "pto.struct_type": _struct_type,
     "pto.const": _const,
     "pto.for_": _for,
+    "pto.while_": _while,
     "pto.if_": _if,
     "pto.simt": _simt,
     "pto.vcvt": _vcvt,
