@@ -109,6 +109,13 @@ CASES = {
         lambda: elementwise({"a": "float32"}, "float32", 4, lambda a: tirx.call_pure_extern("float32", "erfcinvf", a)),
         ["external function erfcinvf"],
     ),
+    **{
+        f"external function {name}": (
+            lambda name=name: scalar_statement(evaluate(tirx.call_extern("handle", name, "%d", immediate(1)))),
+            ["T.print has no rule yet"],
+        )
+        for name in ("debug_print_var<int32_t>", "debug_print_buffer_value", "debug_print_msg")
+    },
     "wrong number of arguments": (
         lambda: scalar_statement(evaluate(op("tl.ascend_pipe_barrier", "handle", "PIPE_ALL", 1))),
         ["has 2 arguments; the rule knows 1"],
@@ -117,10 +124,19 @@ CASES = {
         lambda: elementwise({"a": "float64"}, "float64", 4, lambda a: a),
         ["parameter a: elements of dtype float64", "float32"],
     ),
-    "scope": (
-        lambda: scalar_statement(tirx.AllocBuffer(tirx.decl_buffer((64,), "float32", name="l1", scope="shared.l1"))),
-        ["memory scope shared.l1", "T.alloc_shared"],
-    ),
+    **{
+        f"scope {scope}": (
+            lambda scope=scope: scalar_statement(tirx.AllocBuffer(tirx.decl_buffer((64,), "float32", name="tile", scope=scope))),
+            [f"memory scope {scope}", *words, "T.alloc_shared"],
+        )
+        for scope, *words in (
+            ("shared.l1", "cube kernels are not supported yet"),
+            ("shared.l0a", "cube kernels are not supported yet"),
+            ("shared.l0b", "cube kernels are not supported yet"),
+            ("shared.l0c", "cube kernels are not supported yet"),
+            ("shared.weird", "has no rule"),
+        )
+    },
     "cube block": (
         lambda: vector_kernel("kernel", (), lambda _: tirx.SBlock([], [], [], "CUBE", evaluate(immediate(0)))),
         ["block CUBE", "vector cores only"],

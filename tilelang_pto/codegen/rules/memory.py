@@ -39,6 +39,8 @@ def alloc_buffer(v: Visitor, node: Any) -> None:
     elif scope in ("local", "local.var"):
         v.storage[data] = Storage("slot", str(data.name), element)
         _reset_slot(v, node, element)
+    elif scope.startswith(("shared.l1", "shared.l0")):
+        v.unsupported(f"memory scope {scope}: cube kernels are not supported yet", "vector kernels use T.alloc_shared and T.alloc_fragment")
     else:
         v.unsupported(
             f"memory scope {scope} has no rule", "vector kernels use T.alloc_shared, T.alloc_fragment, T.alloc_local and T.alloc_var"

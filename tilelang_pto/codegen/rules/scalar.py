@@ -114,6 +114,8 @@ def call_node(v: Visitor, node: Any) -> Value | None:
     if name in ("tirx.call_extern", "tirx.call_pure_extern"):
         function = v.string(node.args[0], "the name of an external function")
         key = f"extern:{function.partition('<')[0]}"
+        if key not in OP_RULES and function.startswith("debug_print_"):
+            v.unsupported("T.print has no rule yet", "write the value to a tensor and look at it after the call")
         if key not in OP_RULES:
             v.unsupported(f"external function {function} has no rule", "use the TileLang operation of that name instead of a C function")
         return v.call_rule(node, key, list(node.args)[1:])
