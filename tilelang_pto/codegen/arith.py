@@ -15,7 +15,7 @@ import numpy as np
 
 from .emit import Builder, call, constant, path
 from .surface import Surface
-from .types import BOOL, DType, Type
+from .types import BOOL, DTYPES, DType, Type
 from .values import Interval, Number, Value, clip, fits
 
 __all__ = ["Arithmetic"]
@@ -346,6 +346,8 @@ class Arithmetic:
         ):
             return self.cast(inner, type, hint=hint or value.hint)
         operand = self.typed(value)
+        if source.is_float != target.is_float and self.surface.has_spelling("convert", self.unit) and not self.surface.has_cast_attributes:
+            return self._convert(operand, type)
         stem = (value.name or value.hint).rpartition(".")[2]
         hint = hint or (f"{stem}_{target.pto}" if 0 < len(stem) <= _LONGEST_STEM else target.pto)
 
@@ -355,6 +357,37 @@ class Arithmetic:
         made = self.b.pure("cast", build, (operand,), type, interval=interval, hint=hint, weight=18)
         made.cast_of = operand
         return made
+
+    def _convert(self, value: Value, type: Type) -> Value:
+        """Conversion between integers and floats where the plain cast has none: signless words of 32 or 64 bits only, 64 with f32 only.
+
+        Floats become integers towards zero, saturating; 64-bit integers become halves by way of f32.
+        """
+        source, target = value.dtype, type.dtype
+        if source.category == "bool":
+            return self.select(value, self.number(1.0, type), self.number(0.0, type))
+        integer = target if source.is_float else source
+        wide = integer.bits > 32 or (source.category == "index")
+        word = Type("scalar", DTYPES["int64" if wide else "int32"])
+        single = Type("scalar", DTYPES["float32"])
+        unsigned = integer.category == "uint" and integer.bits >= 32
+        rounding, saturation = ("z", "sat") if source.is_float else ("r", "nosat")
+        keywords = {
+            "rounding": constant(rounding),
+            "saturation": constant(saturation),
+            "signedness": constant("unsigned" if unsigned else "signed"),
+        }
+        if source.is_float:
+            operand, result = (self.cast(value, single) if wide else value), word
+        else:
+            operand, result = self.cast(value, word), (single if wide else type)
+
+        def build(exprs: Sequence[ast.expr]) -> ast.expr:
+            return call("pto.convert", exprs[0], path(f"pto.{result.dtype.pto}"), **keywords)
+
+        key = ("convert", rounding, unsigned)
+        made = self.b.pure(key, build, (self.typed(operand),), result, hint=result.dtype.pto, weight=40)
+        return self.cast(made, type)
 
     def function(self, generic: str, *operands: Value, interval: Interval | None = None, type: Type | None = None) -> Value:
         """Call of a scalar function of the API by its generic name; literals are given a type."""

@@ -95,13 +95,13 @@ class Type:
     """Type of one PTODSL value.
 
     Attributes:
-        kind: what sort of value it is.
+        kind: what sort of value it is; a ``vector`` is a short one of a SIMT thread.
         dtype: element type; of a mask, the unsigned integer type whose width is the mask's granularity.
-        lanes: lanes of a register or mask, 1 otherwise.
+        lanes: lanes of a register, mask or short vector, 1 otherwise.
         space: memory space of a pointer (``gm``, ``ub``, ``stack``), empty otherwise.
     """
 
-    kind: Literal["scalar", "pointer", "register", "mask"]
+    kind: Literal["scalar", "pointer", "register", "mask", "vector"]
     dtype: DType
     lanes: int = 1
     space: str = ""
@@ -113,6 +113,8 @@ class Type:
             return f"ptr({self.dtype.pto}, {self.space})"
         if self.kind == "mask":
             return f"mask_b{self.dtype.bits}"
+        if self.kind == "vector":
+            return f"vec({self.lanes} x {self.dtype.pto})"
         return f"vreg({self.lanes} x {self.dtype.pto})"
 
 

@@ -57,6 +57,10 @@ class Visitor:
     Args:
         kernel: device function name, for messages.
         surface: PTODSL surface to write for.
+
+    Attributes:
+        helpers: texts of plain Python functions the kernel calls, by name; they are printed once, in front of the kernels.
+        private: values rules keep for the rest of a vector function, by its block and a name.
     """
 
     def __init__(self, kernel: str, surface: Surface) -> None:
@@ -76,6 +80,8 @@ class Visitor:
         self.vector_function: Block | None = None
         self.running: set[Any] = set()
         self.threads = (1, 1, 1)
+        self.helpers: dict[str, str] = {}
+        self.private: dict[tuple[Block | None, str], Value] = {}
         self._statements: list[Any] = []
         self._position = ""
 

@@ -228,61 +228,6 @@ def reinterpret(v: Visitor, node: Any, a: Any) -> Value:
     return v.b.pure("bitcast", build, [v.arith.typed(value)], target)
 
 
-@op("tirx.exp", "extern:expf", "extern:exp", arity=1, emits="exp")
-def exp(v: Visitor, node: Any, a: Any) -> Value:
-    return _math(v, "exp", a)
-
-
-@op("tirx.log", "extern:logf", "extern:log", arity=1, emits="log")
-def log(v: Visitor, node: Any, a: Any) -> Value:
-    return _math(v, "log", a)
-
-
-@op("tirx.sqrt", "extern:sqrtf", "extern:sqrt", arity=1, emits="sqrt")
-def sqrt(v: Visitor, node: Any, a: Any) -> Value:
-    return _math(v, "sqrt", a)
-
-
-@op("tirx.rsqrt", "extern:rsqrtf", arity=1, emits="sqrt")
-def rsqrt(v: Visitor, node: Any, a: Any) -> Value:
-    """``1 / sqrt(x)``: two roundings, at most 1.5 ulp from the exact value where division and root are correctly rounded."""
-    root = _math(v, "sqrt", a)
-    return v.arith.true_divide(v.arith.number(1.0, root.type), root)
-
-
-@op("tirx.fabs", "extern:fabsf", "extern:fabs", arity=1, emits="abs")
-def fabs(v: Visitor, node: Any, a: Any) -> Value:
-    return _math(v, "fabs", a)
-
-
-@op("tirx.sigmoid", arity=1, emits="exp")
-def sigmoid(v: Visitor, node: Any, a: Any) -> Value:
-    """``1 / (1 + exp(-x))``, as TileLang's own lowering expands it."""
-    value = v.expr(a)
-    _require_float(v, value, "sigmoid")
-    one = v.arith.number(1.0, value.type)
-    exponential = v.arith.function("exp", v.arith.negate(value))
-    return v.arith.true_divide(one, v.arith.add(exponential, one))
-
-
-@op("tl.infinity", arity=(0, 1))
-def infinity(v: Visitor, node: Any, *_: Any) -> Value:
-    return v.arith.typed(v.arith.number(float("inf"), v.scalar_type(node.dtype)))
-
-
-def _math(v: Visitor, generic: str, a: Any) -> Value:
-    value = v.expr(a)
-    _require_float(v, value, generic)
-    return v.arith.function(generic, value)
-
-
-def _require_float(v: Visitor, value: Value, what: str) -> None:
-    if not value.dtype.is_float:
-        v.unsupported(f"{what} of a {value.type} value", "cast it to float32 first")
-    if value.dtype.pto == "bf16":
-        v.unsupported(f"{what} of a bfloat16 value", "compute in float32 and cast the result")
-
-
 def _only_scalar(v: Visitor, node: Any) -> None:
     lanes = split_lanes(str(node.dtype))[1]
     if lanes != 1:
