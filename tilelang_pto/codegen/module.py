@@ -70,17 +70,20 @@ def emit_module(device_mod: Any, *, surface: Surface) -> EmittedModule:
     if not functions:
         raise UnsupportedError("the module has no device function", advice="launch a kernel with T.Kernel")
     kernels: list[Kernel] = []
+    helpers: dict[str, str] = {}
     definitions: list[ast.stmt] = []
     for name, func in functions:
-        definition, kernel = emit_function(func, name, surface)
+        definition, kernel, needed = emit_function(func, name, surface)
         definitions.append(definition)
         kernels.append(kernel)
+        helpers.update(needed)
+    definitions[:0] = [statement for text in helpers.values() for statement in ast.parse(text).body]
     text = print_module(_header(kernels, surface), _imports(surface), definitions)
     return EmittedModule(text, surface.name, tuple(kernels))
 
 
-def emit_function(func: Any, kernel_name: str, surface: Surface) -> tuple[ast.FunctionDef, Kernel]:
-    """AST and description of one device function."""
+def emit_function(func: Any, kernel_name: str, surface: Surface) -> tuple[ast.FunctionDef, Kernel, dict[str, str]]:
+    """AST and description of one device function, and the helper functions it calls."""
     visitor = Visitor(kernel_name, surface)
     attrs = func.attrs or {}
     visitor.arguments_alias = not attrs.get("tirx.noalias", False) or len(attrs.get("tl.non_restrict_params", ())) > 0
@@ -104,7 +107,7 @@ def emit_function(func: Any, kernel_name: str, surface: Surface) -> tuple[ast.Fu
     )
     signature = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])
     definition = ast.FunctionDef(name=NameSupply().claim(kernel_name), args=signature, body=body, decorator_list=[decorator], returns=None)
-    return definition, Kernel(kernel_name, "vector", tuple(parameters))
+    return definition, Kernel(kernel_name, "vector", tuple(parameters)), visitor.helpers
 
 
 def _parameters(v: Visitor, func: Any, extents: frozenset[str]) -> tuple[list[Parameter], list[ast.arg]]:

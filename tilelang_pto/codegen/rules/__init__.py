@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import control, memory, mte, scalar, simd_arith, simd_convert, simd_mask, simd_memory, simt, sync
+from . import control, math, memory, mte, scalar, simd_arith, simd_convert, simd_mask, simd_memory, simt, sync
 
-__all__ = ["control", "memory", "mte", "scalar", "simd_arith", "simd_convert", "simd_mask", "simd_memory", "simt", "sync"]
+__all__ = ["control", "math", "memory", "mte", "scalar", "simd_arith", "simd_convert", "simd_mask", "simd_memory", "simt", "sync"]
