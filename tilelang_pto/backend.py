@@ -12,6 +12,7 @@ from tilelang.backend.execution_backend import ExecutionBackendSpec
 from tilelang.backend.host_codegen import STANDARD_HOST_CODEGENS
 from tilelang.backend.module import BackendModule, get_backend, list_backends, register_backend
 from tvm import IRModule
+from tvm.ir.transform import PassContext
 from tvm.target import Target
 
 from tilelang_pto import pipeline
@@ -27,6 +28,7 @@ __all__ = ["BACKEND_NAME", "build", "emit", "register"]
 
 BACKEND_NAME = "pto"
 CHECK_VARIABLE = "TILELANG_PTO_CHECK"
+FAST_MATH = "tl.enable_fast_math"
 
 
 def _checking() -> bool:
@@ -39,7 +41,8 @@ def emit(mod: IRModule, target: Target) -> EmittedModule:
     from tilelang_pto.codegen.surface import require_clean, select_surface
 
     surface = select_surface(settings_of(target).surface)
-    emitted = emit_module(pipeline.stashed_module(mod), surface=surface)
+    fast_math = bool(PassContext.current().config.get(FAST_MATH, False))
+    emitted = emit_module(pipeline.stashed_module(mod), surface=surface, fast_math=fast_math)
     if _checking():
         require_clean(emitted.text, surface)
     return emitted

@@ -222,8 +222,8 @@ CASES = {
         ["memory barrier VLD_VLD", "VST_VLD"],
     ),
     "precision": (
-        lambda: with_loaded(lambda x: annotated(op("tl.simd.vexp", "float32x64", x, full_mask(), "MODE_ZEROING"), precision=2)),
-        ["precision 2 of vexp"],
+        lambda: with_loaded(lambda x: annotated(op("tl.simd.vexp", "float32x64", x, full_mask(), "MODE_ZEROING"), precision=1)),
+        ["precision 1 of vexp"],
     ),
     "unknown annotation": (
         lambda: with_loaded(lambda x: annotated(op("tl.simd.vabs", "float32x64", x, full_mask(), "MODE_ZEROING"), flavour=1)),

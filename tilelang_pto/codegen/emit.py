@@ -96,7 +96,17 @@ class Nest:
     blocks: list[Block] = field(default_factory=list)
 
 
-Item = Value | Statement | Nest
+@dataclass(eq=False, slots=True)
+class Unpacking:
+    """``a, b = call(...)``; left out when no result is used, and results nobody uses are called ``_``."""
+
+    build: Callable[[Expressions], ast.expr]
+    operands: tuple[Value, ...]
+    order: int
+    results: tuple[Value, ...]
+
+
+Item = Value | Statement | Nest | Unpacking
 
 
 @dataclass(eq=False, slots=True)
@@ -239,6 +249,21 @@ class Builder:
             block.items.insert(len(block.items) - 1, value)  # before the nest that is being filled
         return value
 
+    def unpack(
+        self, build: Callable[[Expressions], ast.expr], operands: Sequence[Value], types: Sequence[Type], hints: Sequence[str]
+    ) -> tuple[Value, ...]:
+        """The values of a call with several results, which has no effect and stays where it is."""
+
+        def unreachable(_: Expressions) -> ast.expr:
+            raise AssertionError("a result of a call with several results has a name")
+
+        results = tuple(
+            Value(type, self.block, unreachable, hint=hint, keep_name=True, created=self.order)
+            for type, hint in zip(types, hints, strict=True)
+        )
+        self.block.items.append(Unpacking(build, tuple(operands), self.order, results))
+        return results
+
     def _outermost(self, operands: Sequence[Value], traps: bool, everywhere: bool) -> Block:
         """Block nearest to the root in which a value of these operands can be computed."""
         block = self.block
@@ -262,6 +287,14 @@ class Builder:
     def effect(self, expression: Callable[[Expressions], ast.expr], operands: Sequence[Value] = (), *, writes: object = EVERYTHING) -> None:
         """Append an expression statement with an effect."""
         self.statement(lambda exprs: ast.Expr(expression(exprs)), operands, writes=writes)
+
+    def action(
+        self, build: Callable[[Expressions], ast.expr], operands: Sequence[Value], type: Type, hint: str, *, writes: object = EVERYTHING
+    ) -> Value:
+        """The value of a call with an effect; it stays where it is and is printed whether the value is used or not."""
+        identifier = self.names.claim(hint)
+        self.statement(lambda exprs: ast.Assign([ast.Name(identifier, ast.Store())], build(exprs)), operands, writes=writes)
+        return self.named(identifier, type)
 
     def _advance(self, writes: object | None) -> None:
         if writes is not None:
@@ -309,11 +342,16 @@ class Builder:
     def _place(self, root: Block) -> None:
         """Record uses, last definition first, and choose names."""
         values: list[Value] = []
+        unpackings: dict[Value, tuple[Block, Unpacking]] = {}
 
         def collect(block: Block) -> None:
             for item in block.items:
                 if isinstance(item, Value):
                     values.append(item)
+                    continue
+                if isinstance(item, Unpacking):
+                    unpackings[item.results[0]] = (block, item)
+                    values.extend(item.results)
                     continue
                 for operand in item.operands:
                     operand.uses.append((block, item.order))
@@ -324,6 +362,10 @@ class Builder:
         collect(root)
         for value in reversed(values):  # operands are defined before their users, so users come first
             block = value.block
+            if value in unpackings and any(result.uses for result in unpackings[value][1].results):  # the first of them comes last
+                where, unpacking = unpackings[value]
+                for operand in unpacking.operands:
+                    operand.uses.append((where, unpacking.order))
             if not value.uses or block is None:
                 continue
             if value.inline or not self._needs_name(value):
@@ -364,6 +406,11 @@ class Builder:
                 if item.name and item.uses:
                     target = ast.Name(item.name, ast.Store())
                     out.append(ast.Assign([target], item.build([_expression(v) for v in item.operands])))
+            elif isinstance(item, Unpacking):
+                if any(result.uses for result in item.results):
+                    names: list[ast.expr] = [ast.Name(result.name or "_", ast.Store()) for result in item.results]
+                    value = item.build([_expression(v) for v in item.operands])
+                    out.append(ast.Assign([ast.Tuple(names, ast.Store())], value))
             elif isinstance(item, Statement):
                 out.append(item.build([_expression(v) for v in item.operands]))
             else:

@@ -56,12 +56,13 @@ class EmittedModule:
     kernels: tuple[Kernel, ...] = field(default_factory=tuple)
 
 
-def emit_module(device_mod: Any, *, surface: Surface) -> EmittedModule:
+def emit_module(device_mod: Any, *, surface: Surface, fast_math: bool = False) -> EmittedModule:
     """Emit all device functions of ``device_mod``.
 
     Args:
         device_mod: IRModule of device PrimFuncs as TileLang's Ascend pipeline leaves them.
         surface: API state to write for.
+        fast_math: divisions that ask for no precision may have the hardware's.
 
     Raises:
         UnsupportedError: something in a function has no rule; nothing is emitted.
@@ -73,7 +74,7 @@ def emit_module(device_mod: Any, *, surface: Surface) -> EmittedModule:
     helpers: dict[str, str] = {}
     definitions: list[ast.stmt] = []
     for name, func in functions:
-        definition, kernel, needed = emit_function(func, name, surface)
+        definition, kernel, needed = emit_function(func, name, surface, fast_math)
         definitions.append(definition)
         kernels.append(kernel)
         helpers.update(needed)
@@ -82,9 +83,9 @@ def emit_module(device_mod: Any, *, surface: Surface) -> EmittedModule:
     return EmittedModule(text, surface.name, tuple(kernels))
 
 
-def emit_function(func: Any, kernel_name: str, surface: Surface) -> tuple[ast.FunctionDef, Kernel, dict[str, str]]:
+def emit_function(func: Any, kernel_name: str, surface: Surface, fast_math: bool = False) -> tuple[ast.FunctionDef, Kernel, dict[str, str]]:
     """AST and description of one device function, and the helper functions it calls."""
-    visitor = Visitor(kernel_name, surface)
+    visitor = Visitor(kernel_name, surface, fast_math)
     attrs = func.attrs or {}
     visitor.arguments_alias = not attrs.get("tirx.noalias", False) or len(attrs.get("tl.non_restrict_params", ())) > 0
     extents = frozenset(str(name) for name in attrs.get(EXTENT_PARAMETERS, ()))

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 __all__ = ["NameSupply"]
 
-_RESERVED = frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset(dir(builtins)) | {"pto", "scalar"}
+_HELPERS = frozenset({"vdiv_exact", "vexp_subnormal", "vln_subnormal", "vsqrt_exact"})
+_RESERVED = frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset(dir(builtins)) | {"pto", "scalar"} | _HELPERS
 _INVALID = re.compile(r"\W", re.ASCII)
 
 

@@ -31,6 +31,7 @@ class OpRule:
         regions: where the operation may stand: ``scalar`` (kernel body), ``simd``, ``simt``.
         annotations: call annotations the rule honours; any other is refused.
         emits: PTODSL calls the rule may emit, 2026-09 spelling.
+        merges: position of the predicate if the operation can keep the inactive lanes of a destination register (``MODE_MERGING``).
     """
 
     name: str
@@ -40,6 +41,7 @@ class OpRule:
     regions: tuple[str, ...]
     annotations: tuple[str, ...]
     emits: tuple[str, ...]
+    merges: int | None = None
 
 
 EXPRESSION_RULES: dict[type, Rule] = {}
@@ -84,6 +86,7 @@ def op(
     regions: tuple[str, ...] | str = REGIONS,
     annotations: tuple[str, ...] = (),
     emits: tuple[str, ...] | str = (),
+    merges: int | None = None,
 ) -> Callable[[_RuleT], _RuleT]:
     """Register a rule for calls of the named operations; it returns a value, or None for a pure effect."""
     places = (regions,) if isinstance(regions, str) else regions
@@ -93,7 +96,7 @@ def op(
     def register(function: _RuleT) -> _RuleT:
         family = function.__module__.rpartition(".")[2]
         for operation in names:
-            _add(OP_RULES, operation, OpRule(operation, function, counts, family, places, annotations, calls))
+            _add(OP_RULES, operation, OpRule(operation, function, counts, family, places, annotations, calls, merges))
         return function
 
     return register

@@ -28,7 +28,7 @@ __all__ = [
 
 REGISTER_BYTES = 256
 
-Category = Literal["bool", "int", "uint", "float", "index"]
+Category = Literal["bool", "int", "uint", "float", "index", "storage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class DType:
         tir: TIR's name (``"bfloat16"``).
         pto: attribute of the ``pto`` namespace that names it (``"bf16"``).
         bits: storage width.
-        category: decides shift, division, comparison and extension.
+        category: decides shift, division, comparison and extension; ``storage`` types are only loaded, stored and converted.
     """
 
     tir: str
@@ -86,8 +86,15 @@ _ROWS: tuple[tuple[str, str, int, Category], ...] = (
     ("bfloat16", "bf16", 16, "float"),
     ("float32", "f32", 32, "float"),
     ("index", "index", 64, "index"),
+    ("float8_e4m3fn", "f8e4m3", 8, "storage"),
+    ("float8_e5m2", "f8e5m2", 8, "storage"),
+    ("float8_e8m0fnu", "f8e8m0", 8, "storage"),
+    ("float4_e2m1fnx2", "f4e2m1x2", 8, "storage"),
 )
 DTYPES: dict[str, DType] = {row[0]: DType(*row) for row in _ROWS}
+
+_FP4, _FP4_PAIR = "float4_e2m1fn", "float4_e2m1fnx2"
+DTYPES[_FP4] = DTYPES[_FP4_PAIR]  # memory of fp4 is counted in bytes, each of two values
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ class Type:
         space: memory space of a pointer (``gm``, ``ub``, ``stack``), empty otherwise.
     """
 
-    kind: Literal["scalar", "pointer", "register", "mask", "vector"]
+    kind: Literal["scalar", "pointer", "register", "mask", "vector", "pair"]
     dtype: DType
     lanes: int = 1
     space: str = ""
@@ -113,6 +120,8 @@ class Type:
             return f"ptr({self.dtype.pto}, {self.space})"
         if self.kind == "mask":
             return f"mask_b{self.dtype.bits}"
+        if self.kind == "pair":
+            return "a pair of values"
         if self.kind == "vector":
             return f"vec({self.lanes} x {self.dtype.pto})"
         return f"vreg({self.lanes} x {self.dtype.pto})"
@@ -128,16 +137,19 @@ _LANES = re.compile(r"(.*?)x(\d+)$")
 
 @cache
 def split_lanes(tir_dtype: str) -> tuple[str, int]:
-    """``"float32x64"`` -> ``("float32", 64)``; a scalar dtype has one lane."""
+    """``"float32x64"`` -> ``("float32", 64)``; a scalar dtype has one lane. Two fp4 values are one element."""
     match = _LANES.match(tir_dtype)
-    return (match.group(1), int(match.group(2))) if match else (tir_dtype, 1)
+    if match is None:
+        return tir_dtype, 1
+    name, lanes = match.group(1), int(match.group(2))
+    return (_FP4_PAIR, lanes // 2) if name == _FP4 else (name, lanes)
 
 
 @cache
 def scalar_type(tir_dtype: str) -> Type | None:
     """Scalar type of a TIR dtype, None if PTODSL has none."""
     dtype = DTYPES.get(tir_dtype)
-    return Type("scalar", dtype) if dtype else None
+    return Type("scalar", dtype) if dtype and dtype.category != "storage" else None
 
 
 @cache

@@ -18,7 +18,7 @@ from .types import DType, Type
 if TYPE_CHECKING:
     from .emit import Block
 
-__all__ = ["Interval", "Number", "Value", "clip", "fits", "full_range"]
+__all__ = ["Interval", "Number", "Pair", "Value", "clip", "fits", "full_range"]
 
 Number = int | float | bool
 Interval = tuple[int, int]
@@ -100,3 +100,10 @@ class Value:
     @property
     def non_negative(self) -> bool:
         return self.dtype.is_integer and self.low >= 0
+
+
+@dataclass(eq=False, slots=True)
+class Pair(Value):
+    """What an operation with two results gives; only ``tl.simd.pair_get`` looks inside."""
+
+    components: tuple[Value, ...] = ()

@@ -23,7 +23,7 @@ from .arith import Arithmetic
 from .emit import Block, Builder, call
 from .registry import EXPRESSION_RULES, OP_RULES, STATEMENT_RULES
 from .surface import Surface
-from .types import DTYPES, INDEX, Type, mask_type, register_type, scalar_type, split_lanes
+from .types import DTYPES, INDEX, DType, Type, mask_type, register_type, scalar_type, split_lanes
 from .values import Value
 
 __all__ = ["Region", "Storage", "Visitor", "operation_name"]
@@ -57,15 +57,17 @@ class Visitor:
     Args:
         kernel: device function name, for messages.
         surface: PTODSL surface to write for.
+        fast_math: divisions that ask for no precision may have the hardware's.
 
     Attributes:
         helpers: texts of plain Python functions the kernel calls, by name; they are printed once, in front of the kernels.
         private: values rules keep for the rest of a vector function, by its block and a name.
     """
 
-    def __init__(self, kernel: str, surface: Surface) -> None:
+    def __init__(self, kernel: str, surface: Surface, fast_math: bool = False) -> None:
         self.kernel = kernel
         self.surface = surface
+        self.fast_math = fast_math
         self.b = Builder()
         self.arith = Arithmetic(self.b, surface)
         self.region: Region = "scalar"
@@ -138,6 +140,11 @@ class Visitor:
         for annotation in node.annotations or {}:
             if str(annotation) not in rule.annotations:
                 self.unsupported(f"annotation {annotation} of operation {name} has no rule")
+        if rule.merges is not None and isinstance(arguments[-1], tirx.StringImm) and arguments[-1].value == "MODE_MERGING":
+            from .rules.simd_fused import merge
+
+            merge(self, node, rule, arguments)
+            return None
         if rule.arity and len(arguments) not in rule.arity:
             wanted = " or ".join(str(count) for count in rule.arity)
             self.unsupported(f"operation {name} has {len(arguments)} arguments; the rule knows {wanted}")
@@ -153,11 +160,18 @@ class Visitor:
     def zero(self, tir_dtype: str) -> Value:
         """Zero of a scalar or vector register dtype."""
         name, lanes = split_lanes(tir_dtype)
-        element = self.arith.number(0, self.scalar_type(name))
+        storage = self.element(name).category == "storage"
+        element = self.arith.number(0, self.scalar_type("uint8" if storage else name))
         if lanes == 1:
             return element
         register = self.register_type(tir_dtype)
-        return self.b.pure("vbr", lambda e: call("pto.vbr", *e), (self.arith.typed(element),), register, pinned=True)
+        filled = Type("register", element.dtype, register.lanes)
+        zeros = self.b.pure("vbr", lambda e: call("pto.vbr", *e), (self.arith.typed(element),), filled, pinned=True)
+        if not storage:
+            return zeros
+        from .rules.simd_arith import bitcast
+
+        return bitcast(self, zeros, register)
 
     def integer(self, node: Any, what: str) -> int:
         """A compile-time integer argument."""
@@ -185,8 +199,16 @@ class Visitor:
         """PTODSL type of a TIR scalar dtype."""
         type = scalar_type(str(tir_dtype))
         if type is None:
-            self.unsupported(f"dtype {tir_dtype} has no PTODSL scalar type", f"use one of {', '.join(DTYPES)}")
+            scalars = ", ".join(name for name in DTYPES if scalar_type(name) is not None)
+            self.unsupported(f"dtype {tir_dtype} has no PTODSL scalar type", f"use one of {scalars}")
         return type
+
+    def element(self, tir_dtype: Any) -> DType:
+        """Type of the elements that a pointer points to; types without scalar values have one too."""
+        dtype = DTYPES.get(str(tir_dtype))
+        if dtype is None:
+            self.unsupported(f"elements of dtype {tir_dtype} have no PTODSL type", f"use one of {', '.join(DTYPES)}")
+        return dtype
 
     def register_type(self, tir_dtype: Any) -> Type:
         """PTODSL vector register type of a TIR vector dtype."""

@@ -14,7 +14,7 @@ from tvm import tirx
 
 from .loops import constant_index
 
-__all__ = ["Liveness", "Slot"]
+__all__ = ["Liveness", "Slot", "register_index"]
 
 Slot = tuple[Any, int]
 
@@ -58,7 +58,7 @@ class Liveness:
                     and getattr(node.op, "name", "") == "tirx.tvm_access_ptr"
                     and node.args[1] in self._variables
                 ):
-                    slots.add((node.args[1], _register_index(node)))
+                    slots.add((node.args[1], register_index(node)))
 
             tirx.stmt_functor.post_order_visit(expression, visit)
             found = self._reads[expression] = frozenset(slots)
@@ -125,7 +125,7 @@ def _slot(access: Any) -> Slot:
     return access.buffer.data, -1 if number is None else number
 
 
-def _register_index(pointer: Any) -> int:
+def register_index(pointer: Any) -> int:
     """Register a ``tvm_access_ptr`` into a register array points to (its offset counts elements)."""
     offset, extent = constant_index(pointer.args[2]), constant_index(pointer.args[3])
     return offset // extent if offset is not None and extent else -1
@@ -139,7 +139,7 @@ def _written(stmt: Any, variables: set[Any]) -> list[Slot]:
         if isinstance(node, tirx.BufferStore) and node.buffer.data in variables:
             slots.setdefault(_slot(node))
         elif isinstance(node, tirx.Call) and getattr(node.op, "name", "") == "tirx.tvm_access_ptr" and node.args[1] in variables:
-            slots.setdefault((node.args[1], _register_index(node)))
+            slots.setdefault((node.args[1], register_index(node)))
 
     tirx.stmt_functor.post_order_visit(stmt, visit)
     return list(slots)

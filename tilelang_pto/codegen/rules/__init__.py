@@ -2,6 +2,42 @@
 
 from __future__ import annotations
 
-from . import control, math, memory, mte, scalar, simd_arith, simd_convert, simd_mask, simd_memory, simt, sync
+from . import (
+    control,
+    math,
+    memory,
+    mte,
+    scalar,
+    simd_arith,
+    simd_carry,
+    simd_convert,
+    simd_fused,
+    simd_gather,
+    simd_mask,
+    simd_memory,
+    simd_pairs,
+    simd_permute,
+    simd_precise,
+    simt,
+    sync,
+)
 
-__all__ = ["control", "math", "memory", "mte", "scalar", "simd_arith", "simd_convert", "simd_mask", "simd_memory", "simt", "sync"]
+__all__ = [
+    "control",
+    "math",
+    "memory",
+    "mte",
+    "scalar",
+    "simd_arith",
+    "simd_carry",
+    "simd_convert",
+    "simd_fused",
+    "simd_gather",
+    "simd_mask",
+    "simd_memory",
+    "simd_pairs",
+    "simd_permute",
+    "simd_precise",
+    "simt",
+    "sync",
+]

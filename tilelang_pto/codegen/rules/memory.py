@@ -97,8 +97,9 @@ def _reset_slot(v: Visitor, node: Any, element: str) -> None:
     for known in [s for s in v.slots if s[0].same_as(node.buffer.data)]:
         del v.slots[known]
     initial = (node.annotations or {}).get("tl.local_var_init")
-    if split_lanes(element)[1] > 1:
-        v.register_type(element)
+    if split_lanes(element)[1] > 1 or element == "handle":
+        if element != "handle":  # a pointer; it has no value until one is stored
+            v.register_type(element)
         if initial is not None:
             v.slots[slot] = v.expr(initial)
         return
@@ -169,7 +170,7 @@ def address(v: Visitor, data: Any, dtype: DType, index: Any, element: DType | No
         v.unsupported(f"{storage.name} lives in registers and has no address", "keep it in a UB buffer if an address is needed")
     if element.bytes != dtype.bytes:
         whole = at(v, pointer_to(v, storage, element), v.expr(index))
-        return Address(_cast_pointer(v, whole, dtype), v.index(0))
+        return Address(cast_pointer(v, whole, dtype), v.index(0))
     base = pointer_to(v, storage, dtype)
     fixed, moving = _split_terms(v, index)
     return Address(at(v, base, fixed), moving)
@@ -189,10 +190,11 @@ def pointer_to(v: Visitor, storage: Storage, dtype: DType) -> Value:
         return base
     pointer = storage.pointer
     assert pointer is not None
-    return _cast_pointer(v, pointer, dtype)
+    return cast_pointer(v, pointer, dtype)
 
 
-def _cast_pointer(v: Visitor, pointer: Value, dtype: DType) -> Value:
+def cast_pointer(v: Visitor, pointer: Value, dtype: DType) -> Value:
+    """The same address as pointer to ``dtype``."""
     if pointer.dtype == dtype:
         return pointer
     type = pointer_type(dtype, pointer.type.space)
@@ -261,7 +263,7 @@ def access_pointer(v: Visitor, node: Any, what: str) -> AccessPointer:
 def full_pointer(v: Visitor, node: Any, what: str, dtype: DType | None = None) -> Value:
     """The address of an access pointer as one pointer value."""
     access = access_pointer(v, node, what)
-    element = v.scalar_type(access.dtype).dtype
+    element = v.element(access.dtype)
     found = address(v, access.data, dtype or element, access.index, element)
     return at(v, found.pointer, found.offset)
 
@@ -303,7 +305,11 @@ def buffer_store(v: Visitor, node: Any) -> None:
         _same_dtype(v, storage, node.buffer)
         if v.region == "simt" and node.buffer.data not in v.running:
             v.unsupported(f"{storage.name} is written by SIMT threads but allocated outside", "allocate it inside T.SimtVF")
-        v.slots[v.slot(node.buffer.data, index)] = value
+        slot = v.slot(node.buffer.data, index)
+        known = v.slots.get(slot)
+        if known is not None and known.type.kind == value.type.kind == "pointer":
+            value = cast_pointer(v, value, known.dtype)  # a loop carries a pointer of one type
+        v.slots[slot] = value
         return
     _, memory = _element(v, node.buffer.dtype)
     where = address(v, node.buffer.data, memory.dtype, index)

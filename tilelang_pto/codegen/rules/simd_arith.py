@@ -26,92 +26,96 @@ LANE_TYPES: dict[str, frozenset[str]] = {
     "vnot": _INTEGERS, "vand": _INTEGERS, "vor": _INTEGERS, "vxor": _INTEGERS,
     "vcadd": _WIDE_INTEGERS | _FULL_FLOATS, "vcmax": _WIDE_INTEGERS | _FULL_FLOATS, "vcmin": _WIDE_INTEGERS | _FULL_FLOATS,
     "vcgadd": _WIDE_INTEGERS | _FULL_FLOATS, "vcgmax": _WIDE_INTEGERS | _FULL_FLOATS, "vcgmin": _WIDE_INTEGERS | _FULL_FLOATS,
+    "vcpadd": _FULL_FLOATS, "vlrelu": _FULL_FLOATS, "vprelu": _FULL_FLOATS, "vmula": _WIDE_INTEGERS | _FLOATS, "vmadd": _FLOATS,
+    "vaxpy": _FULL_FLOATS, "vmull": frozenset({"i32", "ui32"}), "vsqz": _INTEGERS | _FLOATS, "vdupv": _INTEGERS | _FLOATS,
     "vexpdif": frozenset({"f32"}), "vsel": _INTEGERS | _FLOATS, "vselr": _INTEGERS | _FLOATS,
 }  # fmt: skip
 """Element types each operation takes on A5."""
 
 
-@op(*(f"tl.simd.{name}" for name in ("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr")), arity=4, regions="simd",
+@op(*(f"tl.simd.{name}" for name in ("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr")), arity=4, regions="simd", merges=2,
     emits=("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr"))  # fmt: skip
 def lanewise_binary(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
-    return _masked(v, node, [v.expr(a), v.expr(b)], m, mode)
+    return masked(v, node, [v.expr(a), v.expr(b)], m, mode)
 
 
-@op(*(f"tl.simd.{name}" for name in ("vand", "vor", "vxor")), arity=4, regions="simd", emits=("vand", "vor", "vxor", "vbitcast"))
+@op(*(f"tl.simd.{name}" for name in ("vand", "vor", "vxor")), arity=4, regions="simd", merges=2, emits=("vand", "vor", "vxor", "vbitcast"))
 def lanewise_bits(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
     """Bitwise operations; registers of floats are taken as bits."""
     left, right = v.expr(a), v.expr(b)
     if not left.dtype.is_float:
-        return _masked(v, node, [left, right], m, mode)
-    _zeroing(v, node, mode)
+        return masked(v, node, [left, right], m, mode)
+    zeroing(v, node, mode)
     bits = Type("register", DTYPES[f"uint{left.dtype.bits}"], left.type.lanes)
     name, operands = _name(node), [bitcast(v, left, bits), bitcast(v, right, bits), v.mask(m, left.dtype.bits)]
     combined = v.b.pure(name, lambda e: call(f"pto.{name}", *e), operands, bits, hint="bits", pinned=True, weight=10)
     return bitcast(v, combined, v.register_type(node.dtype))
 
 
-PRECISION = "precision"
-
-
-@op("tl.simd.vdiv", arity=4, regions="simd", annotations=(PRECISION,), emits="vdiv")
-def vdiv(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
-    """Quotient by the hardware's division: within 1 ulp, subnormals flushed."""
-    _hardware_precision(v, node)
-    return _masked(v, node, [v.expr(a), v.expr(b)], m, mode)
-
-
-@op(*(f"tl.simd.{name}" for name in ("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs")), arity=4, regions="simd",
+@op(*(f"tl.simd.{name}" for name in ("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs")), arity=4, regions="simd", merges=2,
     emits=("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs"))  # fmt: skip
 def lanewise_scalar(v: Visitor, node: Any, a: Any, scalar: Any, m: Any, mode: Any) -> Value:
     value = v.expr(a)
     operand = v.expr(scalar) if _name(node) in ("vshls", "vshrs") else lane_scalar(v, scalar, value.type)
-    return _masked(v, node, [value, operand], m, mode)
+    return masked(v, node, [value, operand], m, mode)
 
 
-@op(*(f"tl.simd.{name}" for name in ("vexp", "vln", "vsqrt")), arity=3, regions="simd",
-    annotations=(PRECISION,), emits=("vexp", "vln", "vsqrt"))  # fmt: skip
-def hardware_function(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
-    """Functions of the hardware: within 1 ulp, subnormals flushed."""
-    _hardware_precision(v, node)
-    return _masked(v, node, [v.expr(a)], m, mode)
-
-
-@op(*(f"tl.simd.{name}" for name in ("vabs", "vneg", "vrelu", "vnot")), arity=3, regions="simd",
+@op(*(f"tl.simd.{name}" for name in ("vabs", "vneg", "vrelu", "vnot")), arity=3, regions="simd", merges=1,
     emits=("vabs", "vneg", "vrelu", "vnot"))  # fmt: skip
 def lanewise_unary(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
-    return _masked(v, node, [v.expr(a)], m, mode)
+    return masked(v, node, [v.expr(a)], m, mode)
 
 
-@op(*(f"tl.simd.{name}" for name in ("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin")), arity=3, regions="simd",
-    emits=("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"))  # fmt: skip
+@op(*(f"tl.simd.{name}" for name in ("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd")), arity=3, regions="simd",
+    merges=1, emits=("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd"))  # fmt: skip
 def reduction(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
     """Whole-register and 32-byte-group reductions; 16-bit integer sums widen to 32 bits."""
-    return _masked(v, node, [v.expr(a)], m, mode)
+    return masked(v, node, [v.expr(a)], m, mode)
+
+
+@op("tl.simd.vabsdif", arity=(3, 4), regions="simd", merges=2, emits=("vsub", "vabs"))
+def vabsdif(v: Visitor, node: Any, a: Any, b: Any, m: Any, *mode: Any) -> Value:
+    """Magnitude of the rounded difference."""
+    left, right = v.expr(a), v.expr(b)
+    zeroing(v, node, mode[0] if mode else None)
+    if left.type != right.type or left.type.kind != "register" or left.dtype.pto not in _FULL_FLOATS:
+        v.unsupported(f"vabsdif of {left.type} and {right.type}", "both registers hold float32 or float16")
+    mask = v.mask(m, left.dtype.bits)
+    difference = v.b.pure("vsub", lambda e: call("pto.vsub", *e), (left, right, mask), left.type, hint="sub", pinned=True, weight=10)
+    return v.b.pure("vabs", lambda e: call("pto.vabs", *e), (difference, mask), left.type, hint="distance", pinned=True, weight=10)
+
+
+@op("tl.simd.vlrelu", "tl.simd.vprelu", arity=(3, 4), regions="simd", merges=2, emits=("vlrelu", "vprelu"))
+def leaky(v: Visitor, node: Any, a: Any, slope: Any, m: Any, *mode: Any) -> Value:
+    """Negative lanes times a slope: one for all lanes, or one per lane."""
+    value = v.expr(a)
+    factor = v.expr(slope) if _name(node) == "vprelu" else v.arith.typed(lane_scalar(v, slope, value.type))
+    return masked(v, node, [value, factor], m, mode[0] if mode else None)
 
 
 @op("tl.simd.vexpdif", arity=3, regions="simd", emits="vexpdif")
 def vexpdif(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
-    return _masked(v, node, [v.expr(a), v.expr(b)], m, None)
+    return masked(v, node, [v.expr(a), v.expr(b)], m, None)
 
 
 @op("tl.simd.vsel", arity=3, regions="simd", emits="vsel")
 def vsel(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
-    return _masked(v, node, [v.expr(a), v.expr(b)], m, None)
+    return masked(v, node, [v.expr(a), v.expr(b)], m, None)
 
 
 @op("tl.simd.vselr", arity=2, regions="simd", emits="vselr")
 def vselr(v: Visitor, node: Any, table: Any, index: Any) -> Value:
     values, where = v.expr(table), v.expr(index)
-    _check_lanes(v, "vselr", values.type)
+    check_lanes(v, "vselr", values.type)
     if where.dtype.bits != values.dtype.bits or not where.dtype.is_integer:
         v.unsupported(f"vselr of {values.type} by {where.type}", "the index register needs integers as wide as the data")
     return v.b.pure("vselr", lambda e: call("pto.vselr", *e), (values, where), values.type, hint="picked", pinned=True)
 
 
-@op("tl.simd.vdup", arity=3, regions="simd", emits="vdup")
+@op("tl.simd.vdup", arity=3, regions="simd", merges=1, emits="vdup")
 def vdup(v: Visitor, node: Any, scalar: Any, m: Any, mode: Any) -> Value:
     """Broadcast of a scalar. Immediates often have another dtype than the lanes: the value counts, not the bits."""
-    _zeroing(v, node, mode)
+    zeroing(v, node, mode)
     register = v.register_type(node.dtype)
     operand = v.arith.typed(lane_scalar(v, scalar, register))
     return v.b.pure("vdup", lambda e: call("pto.vdup", *e), (operand, v.mask(m, register.dtype.bits)), register, hint="filled", pinned=True)
@@ -145,36 +149,36 @@ def lane_scalar(v: Visitor, node: Any, register: Type) -> Value:
     return v.arith.cast(v.expr(node), Type("scalar", register.dtype))
 
 
-def _hardware_precision(v: Visitor, node: Any) -> None:
-    """Only the hardware's own precision has a rule: asking for more is refused, not ignored."""
-    asked = (node.annotations or {}).get(PRECISION)
-    if asked is not None and v.integer(asked, "the precision") != 0:
-        v.unsupported(f"precision {asked} of {_name(node)} has no rule yet", "use the hardware's precision (0)")
-
-
-def _masked(v: Visitor, node: Any, operands: Sequence[Value], m: Any, mode: Any) -> Value:
+def masked(v: Visitor, node: Any, operands: Sequence[Value], m: Any, mode: Any) -> Value:
     """``pto.<op>(operands..., mask)``, result as TIR says."""
     name = _name(node)
-    _zeroing(v, node, mode)
-    _check_lanes(v, name, operands[0].type)
+    zeroing(v, node, mode)
+    check_lanes(v, name, operands[0].type)
     for other in operands[1:]:
-        if other.type.kind == "register" and other.type != operands[0].type:
+        if other.type.kind == "register" and other.type != operands[0].type and not _counts(name, operands[0].type, other.type):
             v.unsupported(f"{name} of {operands[0].type} and {other.type}", "bring both registers to one element type")
     result = v.register_type(node.dtype)
     mask = v.mask(m, operands[0].dtype.bits)
     return v.b.pure(name, lambda e: call(f"pto.{name}", *e), (*operands, mask), result, hint=name.removeprefix("v"), pinned=True, weight=10)
 
 
+def _counts(name: str, type: Type, counts: Type) -> bool:
+    """Shift counts are integers as wide as the lanes."""
+    return name in ("vshl", "vshr") and counts.dtype.is_integer and counts.dtype.bits == type.dtype.bits
+
+
 def _name(node: Any) -> str:
     return str(node.op.name).rpartition(".")[2]
 
 
-def _zeroing(v: Visitor, node: Any, mode: Any) -> None:
+def zeroing(v: Visitor, node: Any, mode: Any) -> None:
+    """Only whole results have a rule; ``MODE_MERGING`` is turned into a choice before."""
     if mode is not None and v.string(mode, "the mode") != "MODE_ZEROING":
         v.unsupported(f"mode {mode.value} of {_name(node)}", "use MODE_ZEROING and T.simd.vsel")
 
 
-def _check_lanes(v: Visitor, name: str, type: Type) -> None:
+def check_lanes(v: Visitor, name: str, type: Type) -> None:
+    """Refuse element types the operation does not have on A5."""
     legal = LANE_TYPES[name]
     if type.kind != "register" or type.dtype.pto not in legal:
         v.unsupported(f"{name} on {type}", f"element types are {', '.join(sorted(legal))}")

@@ -10,9 +10,10 @@ from typing import Any
 
 from ..emit import call, constant, path
 from ..registry import op
-from ..types import Type, mask_type
+from ..types import DTYPES, INDEX, Type, mask_type
 from ..values import Value
 from ..visitor import Visitor
+from .memory import UB, full_pointer
 
 _ANY_WIDTH = ("PAT_ALL", "PAT_ALLF", "PAT_H", "PAT_Q", "PAT_M3", "PAT_M4")
 _FIRST = tuple(f"PAT_VL{count}" for count in (1, 2, 3, 4, 8, 16, 32, 64, 128))
@@ -40,6 +41,97 @@ def _pattern(v: Visitor, which: str, width: Any, pattern: Any) -> Value:
     return v.b.pure(
         (function, token), lambda _: call(function, constant(token)), (), mask_type(bits), hint=f"mask_b{bits}", pinned=True, weight=24
     )
+
+
+def full_mask(v: Visitor, bits: int) -> Value:
+    """All lanes of ``bits`` bits."""
+    function = f"pto.pset_b{bits}"
+    return v.b.pure(
+        (function, "PAT_ALL"),
+        lambda _: call(function, constant("PAT_ALL")),
+        (),
+        mask_type(bits),
+        hint=f"mask_b{bits}",
+        pinned=True,
+        weight=24,
+    )
+
+
+@op("tl.simd.update_mask", arity=2, regions="simd", emits=("plt_b8", "plt_b16", "plt_b32"))
+def update_mask(v: Visitor, node: Any, count: Any, width: Any) -> Value:
+    """The first ``count`` lanes; none for a negative count, which the hardware would take as a large one."""
+    bits = v.integer(width, "the predicate width")
+    if bits not in (8, 16, 32):
+        v.unsupported(f"predicate width {bits}", "use 8, 16 or 32")
+    value = v.expr(count)
+    if not value.dtype.is_integer:
+        v.unsupported(f"a mask of {value.type} lanes", "the count is an integer")
+    if not value.non_negative or value.assumed:
+        value = v.arith.maximum(value, v.arith.number(0, value.type))
+    if value.literal is None:
+        lanes = v.arith.number(256, value.type) if value.dtype.bits > 32 else None  # more than any mask has
+        value = v.arith.minimum(value, lanes) if lanes is not None else value
+    narrow = v.arith.cast(value, Type("scalar", DTYPES["int32"]))
+    function = f"pto.plt_b{bits}"
+    mask, _ = v.b.unpack(lambda e: call(function, *e), (narrow,), (mask_type(bits), narrow.type), ("mask", "rest"))
+    return mask
+
+
+@op("tl.simd.ppack", "tl.simd.punpack", arity=2, regions="simd", emits=("ppack", "punpack"))
+def repack(v: Visitor, node: Any, a: Any, part: Any) -> Value:
+    """A predicate for elements of half the width, in one half of it; or one half of a predicate for elements of twice the width."""
+    name = str(node.op.name).rpartition(".")[2]
+    value = v.expr(a)
+    half = v.string(part, "the half")
+    if half not in ("LOWER", "HIGHER"):
+        v.unsupported(f"half {half} of a predicate", "use LOWER or HIGHER")
+    bits = max(8, value.dtype.bits // 2) if name == "ppack" else min(32, value.dtype.bits * 2)
+    target = f"pto.mask_b{bits}"
+    return v.b.pure(
+        (name, half),
+        lambda e: call(f"pto.{name}", e[0], constant(half), path(target)),
+        (value,),
+        mask_type(bits),
+        hint="mask",
+        pinned=True,
+        weight=30,
+    )
+
+
+_IMAGE = DTYPES["uint32"]
+"""Predicates in memory are words of bits."""
+
+
+@op("tl.simd.pld", arity=2, regions="simd", emits="plds")
+def pld(v: Visitor, node: Any, pointer: Any, dist: Any) -> Value:
+    """A predicate from its image in UB."""
+    token = v.string(dist, "the distribution")
+    if token not in ("NORM", "US", "DS"):
+        v.unsupported(f"distribution {token} of a predicate load", "use NORM, US or DS")
+    where = full_pointer(v, pointer, "the address of a predicate", _IMAGE)
+    return v.b.pure(
+        ("plds", token),
+        lambda e: call("pto.plds", *e, dist=constant(token)),
+        (where, v.b.literal(0, INDEX)),
+        mask_type(32),
+        hint="mask",
+        memory=UB,
+        pinned=True,
+        weight=24,
+    )
+
+
+@op("tl.simd.pst", arity=3, regions="simd", emits="psts")
+def pst(v: Visitor, node: Any, pointer: Any, value: Any, dist: Any) -> None:
+    """A predicate to its image in UB."""
+    token = v.string(dist, "the distribution")
+    if token not in ("NORM", "PK"):
+        v.unsupported(f"distribution {token} of a predicate store", "use NORM or PK")
+    mask = v.expr(value)
+    if mask.type.kind != "mask":
+        v.unsupported(f"pst of {mask.type}", "store a predicate")
+    where = full_pointer(v, pointer, "the address of a predicate", _IMAGE)
+    v.b.effect(lambda e: call("pto.psts", *e, dist=constant(token)), (mask, where, v.b.literal(0, INDEX)), writes=UB)
 
 
 @op("tl.simd.pand", "tl.simd.por", "tl.simd.pxor", arity=3, regions="simd", emits=("pand", "por", "pxor"))

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..emit import call, constant, path
 from ..registry import op
-from ..types import DType
-from ..values import Value
+from ..types import DType, Type
+from ..values import Pair, Value
 from ..visitor import Visitor
-from .memory import UB, Address, access_pointer, address
+from .memory import UB, Address, access_pointer, address, cast_pointer
 
 LOAD_DISTRIBUTIONS = {
     "NORM": None, "BRC_B8": 8, "BRC_B16": 16, "BRC_B32": 32, "US_B8": 8, "US_B16": 16, "DS_B8": 8, "DS_B16": 16,
@@ -21,24 +21,47 @@ STORE_DISTRIBUTIONS = {"PK_B16": 16, "PK_B32": 32, "PK4_B32": 32}
 """Packing distributions of ``tl.simd.vsts`` and the lane (and predicate) width they work on."""
 
 
-@op("tl.simd.vld", arity=2, regions="simd", emits="vlds")
-def vld(v: Visitor, node: Any, pointer: Any, dist: Any) -> Value:
+@op("tl.simd.vld", arity=(2, 3), regions="simd", emits=("vlds", "castptr"))
+def vld(v: Visitor, node: Any, pointer: Any, dist: Any, *step: Any) -> Value:
+    """Load. With a step (in elements) the pointer is a handle variable, and the result a pair: register, advanced handle."""
     token = v.string(dist, "the distribution")
+    if step and token.startswith("NORM_B"):
+        token = "NORM"
+    token = "BRC_BLK" if token == "BLK" else token
     if token not in LOAD_DISTRIBUTIONS:
         v.unsupported(f"load distribution {token}", f"use one of {', '.join(LOAD_DISTRIBUTIONS)}")
     register = v.register_type(node.dtype)
     width = LOAD_DISTRIBUTIONS[token]
     if width is not None and (width > register.dtype.bits or (width != register.dtype.bits and not token.startswith("UNPK"))):
         v.unsupported(f"load distribution {token} into {register}", f"use the distribution for {register.dtype.bits}-bit elements")
-    where = _lane_address(v, pointer, register.dtype)
     spelled = "UNPK4" if token == "UNPK4_B8" else token
     keywords = {} if spelled == "NORM" else {"dist": constant(spelled)}
+    shape = call("pto.vreg_type", constant(register.lanes), path(f"pto.{register.dtype.pto}"))
+    if step:
+        return _advancing_load(v, pointer, step[0], register, shape, keywords)
+    where = lane_address(v, pointer, register.dtype)
 
     def build(e: Any) -> Any:
-        shape = call("pto.vreg_type", constant(register.lanes), path(f"pto.{register.dtype.pto}"))
         return call("pto.vlds", e[0], e[1], shape, **keywords)
 
     return v.b.pure(("vlds", spelled), build, (where.pointer, where.offset), register, hint="loaded", memory=UB, pinned=True, weight=44)
+
+
+def _advancing_load(v: Visitor, pointer: Any, step: Any, register: Type, shape: Any, keywords: dict[str, Any]) -> Pair:
+    from .simd_pairs import pair_of
+
+    handle = v.expr(pointer)
+    if handle.type.kind != "pointer" or handle.type.space != "ub":
+        v.unsupported(f"a load that advances {handle.type}", "use a pointer of T.simd.make_ubuf_ptr")
+    base = cast_pointer(v, handle, register.dtype)
+    on = constant("ON")
+    loaded, advanced = v.b.unpack(
+        lambda e: call("pto.vlds", e[0], e[1], shape, post_update=on, **keywords),
+        (base, v.expr(step)),
+        (register, base.type),
+        ("loaded", "advanced"),
+    )
+    return pair_of(v, loaded, cast_pointer(v, advanced, handle.dtype))
 
 
 @op("tl.simd.vsts", arity=4, regions="simd", emits="vsts")
@@ -55,12 +78,12 @@ def vsts(v: Visitor, node: Any, pointer: Any, value: Any, m: Any, dist: Any) -> 
         spelled, mask_bits = token, STORE_DISTRIBUTIONS[token]
     else:
         v.unsupported(f"store distribution {token}", f"use NORM, ONEPT or one of {', '.join(STORE_DISTRIBUTIONS)}")
-    where = _lane_address(v, pointer, stored.dtype)
+    where = lane_address(v, pointer, stored.dtype)
     operands = (stored, where.pointer, where.offset, v.mask(m, mask_bits))
     v.b.effect(lambda e: call("pto.vsts", *e, dist=constant(spelled)), operands, writes=UB)
 
 
-def _lane_address(v: Visitor, pointer: Any, dtype: DType) -> Address:
+def lane_address(v: Visitor, pointer: Any, dtype: DType) -> Address:
     """Address of a vector access as pointer to the register's element type."""
     access = access_pointer(v, pointer, "the address of a vector access")
-    return address(v, access.data, dtype, access.index, v.scalar_type(access.dtype).dtype)
+    return address(v, access.data, dtype, access.index, v.element(access.dtype))
