@@ -40,6 +40,13 @@ SIMT = """    with pto.simt({threads}, 1, 1):
             pto.store(y, b, t)
 """
 
+ATOMIC = """    with pto.simt({threads}, 1, 1):
+        t = pto.get_tid_x()
+        p = pto.addptr({base}, t & 63)
+        with pto.for_(0, {rounds}, step=1) as i:
+            pto.atomic_add(p, 1.0)
+"""
+
 SMALL = """    with pto.for_(0, {rounds}, step=1) as i:
         pto.mte_gm_ub(X, a, 0, 256, nburst=(1, 256, 256))
         pto.set_flag("MTE2", "V", event_id=0)
@@ -91,6 +98,16 @@ def main() -> None:
     bf16 = 'w = pto.vcvt(x, pto.bf16, m, rnd="R", sat="NOSAT", part="EVEN"); ' \
            'z = pto.vcvt(w, pto.f32, pto.pset_b16("PAT_ALL"), part="EVEN")'  # fmt: skip
     report("vlds vlds vcvt vcvt vsts (bf16)", VECTOR.format(mask=full, rounds=rounds, op=bf16), "vector_instructions", "instructions")
+    gather = "z = pto.vgather2(a, pto.vbitcast(pto.vci(0), pto.ui32), m)"
+    report("vlds vlds vci vgather2 vsts", VECTOR.format(mask=full, rounds=rounds // 10 + 1, op=gather), "vector_instructions",
+           "instructions")  # fmt: skip
+    float8 = 'w = pto.vcvt(x, pto.f8e4m3, m, rnd="R", sat="SAT", part="P0"); ' \
+             'z = pto.vcvt(w, pto.f32, pto.pset_b8("PAT_ALL"), part="P0")'  # fmt: skip
+    report("vlds vlds vcvt vcvt vsts (e4m3)", VECTOR.format(mask=full, rounds=rounds // 20 + 1, op=float8), "vector_instructions",
+           "instructions")  # fmt: skip
+    for base, place in (("a", "UB"), ("X", "GM")):
+        body = ATOMIC.format(threads=128, base=base, rounds=max(1, int(5_000 * scale)))
+        report(f"simt, atomic_add in {place}", body, "simt_thread_instructions", "thread instructions")
     for threads in (128, 1024):
         body = SIMT.format(threads=threads, rounds=max(1, int(20_000_000 * scale / threads / 5)))
         report(f"simt, {threads} threads", body, "simt_thread_instructions", "thread instructions")

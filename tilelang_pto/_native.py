@@ -27,7 +27,7 @@ def _tensor(value: Any) -> Any:
     import tvm_ffi
 
     if isinstance(value, np.ndarray):
-        if value.dtype.kind not in "biuf" or value.dtype.itemsize > 8 or not value.flags.writeable:
+        if value.dtype.kind not in "biuf" or value.dtype.isbuiltin != 1 or value.dtype.itemsize > 8 or not value.flags.writeable:
             if not value.flags.writeable:
                 raise SimulationError("an array argument is read-only", advice="pass a copy")
             if not value.flags.c_contiguous:

@@ -226,6 +226,10 @@ struct Relu {
     return a > 0 ? a : T(0);
   }
 };
+// The sign bit decides, so -0 is multiplied and NaN keeps its own way.
+struct LeakyRelu {
+  static float Float(float a, float alpha) { return BitCast<uint32_t>(a) >> 31 ? a * alpha : a; }
+};
 struct Not {
   template <class T>
   static T Int(T a) {

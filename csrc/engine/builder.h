@@ -35,12 +35,22 @@ const OpTable& SyncOps();
 const OpTable& SimdArithmeticOps();
 const OpTable& SimdReduceOps();
 const OpTable& SimdMemoryOps();
+const OpTable& SimdGatherOps();
+const OpTable& SimdStreamOps();
+const OpTable& SimdWideOps();
+const OpTable& SimdCountOps();
+const OpTable& SortOps();
 const OpTable& SimdConvertOps();
 const OpTable& SimdMaskOps();
 const OpTable& SimdMoveOps();
 const OpTable& SimtOps();
 const OpTable& SimtMemoryOps();
 const OpTable& SimtWarpOps();
+const OpTable& SimtAtomicOps();
+const OpTable& WideIntegerOps();
+const OpTable& BufferTokenOps();
+const OpTable& CrossCoreOps();
+const OpTable& DebugOps();
 
 // Null when no table has the operation for one of `units`.
 const OpEntry* FindOp(const std::string& name, uint8_t units);
@@ -64,6 +74,7 @@ struct FunctionScope {
   CompiledFunction* function = nullptr;
   const std::string* file = nullptr;
   std::vector<bool> defined;
+  std::vector<bool> used;                            // as an operand somewhere
   std::unordered_set<std::string>* names = nullptr;  // opcode names that outlive the tree
 };
 
@@ -104,8 +115,9 @@ class Builder {
   uint32_t Vector(uint32_t value);
   uint32_t Mask(uint32_t value);
   bool IsVarying(uint32_t value) const;  // simt only
-  uint32_t Lanes(uint32_t value);        // slot of lane arrays; a uniform value is spread
-  uint32_t Lanes64(uint32_t value);      // the same, widened to 64 bits
+  bool IsUsed(uint32_t value) const { return scope_.used[value]; }
+  uint32_t Lanes(uint32_t value);    // slot of lane arrays; a uniform value is spread
+  uint32_t Lanes64(uint32_t value);  // the same, widened to 64 bits
   Place Define(uint32_t value);
   void DefineConstant(uint32_t value, uint64_t bits);
   void DefineAs(uint32_t value, const Place& place);  // a result that is stored elsewhere already

@@ -143,7 +143,10 @@ class CompiledFunction : public Function {
  public:
   Code code;
   std::vector<uint32_t> parameter_slots;
-  std::vector<StackBuffer> buffers;  // without addresses; those of the scalar unit have threads 0
+  std::vector<StackBuffer> buffers;            // without addresses; those of the scalar unit have threads 0
+  std::vector<std::shared_ptr<void>> formats;  // of print (ops_debug.cc)
+  bool ordered = false;                        // something in it shows the order of the cores, or prints
+  DebugInfo cross;                             // a wait for other cores: all of them have to be there at once
 };
 
 }  // namespace pto::engine

@@ -103,7 +103,8 @@ void Builder::ExpectVector(uint32_t value) const {
 void Builder::ExpectMask(uint32_t value, int element_bytes) const {
   const ValueType& t = Type(value);
   Expect(t.kind == Kind::kMask, std::string("expected a mask, found a ") + Name(t.kind));
-  if (element_bytes && t.lanes * element_bytes != 256) {
+  // Elements of 64 bits take masks of 32-bit lanes, of which every second one counts.
+  if (element_bytes && t.lanes * static_cast<uint32_t>(std::min(element_bytes, 4)) != 256) {
     Fail("a mask of " + std::to_string(t.lanes) + " lanes does not fit elements of " + std::to_string(element_bytes) +
          " bytes");
   }
@@ -547,6 +548,13 @@ void Builder::AnalyseUniformity(const Region& region) {
 
 namespace {
 
+void MarkUsed(const Region& region, std::vector<bool>* used) {
+  for (const Op& op : region.ops) {
+    for (uint32_t v : op.operands) (*used)[v] = true;
+    for (const Region& r : op.regions) MarkUsed(r, used);
+  }
+}
+
 std::unique_ptr<CompiledFunction> CompileFunction(const FunctionTree& tree, const std::string* file,
                                                   std::unordered_set<std::string>* names) {
   auto f = std::make_unique<CompiledFunction>();
@@ -559,6 +567,8 @@ std::unique_ptr<CompiledFunction> CompileFunction(const FunctionTree& tree, cons
   scope.file = file;
   scope.defined.assign(tree.types.size(), false);
   scope.names = names;
+  scope.used.assign(tree.types.size(), false);
+  MarkUsed(tree.body, &scope.used);
   Builder b(scope, nullptr, kOnScalar, f->code);
   b.Expect(tree.kernel_kind.empty() || tree.kernel_kind == "vector" || tree.kernel_kind == "cube",
            "unknown kernel kind " + tree.kernel_kind);

@@ -58,8 +58,8 @@ void Context::BindStack(const Inst* in, uint64_t pointer, int wanted, int bytes)
   b.threads = wanted;
 }
 
-Core::Core(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy)
-    : function_(function), options_(options), policy_(policy) {
+Core::Core(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order)
+    : function_(function), options_(options), policy_(policy), order_(order) {
   buffer_storage_.resize(function.buffers.size());
 }
 
@@ -83,6 +83,10 @@ void Core::Reset(int64_t block_index, int64_t grid_size, const std::vector<Tenso
   frame_ = function_.code.image;
   for (size_t i = 0; i < arguments.size(); ++i) frame_[function_.parameter_slots[i] / 8] = arguments[i];
   buffers_ = function_.buffers;
+  tokens.Reset();
+  cross = CrossFlags();
+  store_atomic = StoreAtomic();
+  text.clear();
 
   Context& s = scalar_;
   s = Context();
@@ -139,10 +143,13 @@ void Core::RunVectorFunction(const Code& code, const uint64_t* captured) {
       in = in->fn(v, in);
     } while (in);
   } else {
+    streams.Reset();
     do {
       ++v.counts[in->counter];
       in = in->fn(v, in);
     } while (in);
+    if (!streams.open.empty())
+      v.Fail(streams.open.front().inst, "the store stream is never flushed: vstas or vstar is missing");
   }
   scalar_.budget = v.budget;
 }

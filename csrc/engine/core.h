@@ -12,6 +12,8 @@
 
 namespace pto::engine {
 
+class Builder;
+
 enum Pipe : uint8_t { kPipeS, kPipeV, kPipeM, kPipeMte1, kPipeMte2, kPipeMte3, kPipeFix, kPipes, kPipeAll = kPipes };
 constexpr const char* kPipeNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
 constexpr int kEventIds = 8;
@@ -78,6 +80,15 @@ class InOrderPolicy final : public DrainPolicy {
   bool Drain(Core& core) override;
 };
 
+// The cores of a launch among each other.
+class CoreOrder {
+ public:
+  virtual ~CoreOrder() = default;
+  // Returns when all lower blocks have stopped. Throws Cancelled when one of them has failed.
+  virtual void Await(int64_t block) = 0;
+};
+struct Cancelled {};
+
 // Scratch of one host thread, lent to the core it runs.
 struct Workspace {
   AlignedBytes ub;
@@ -87,11 +98,79 @@ struct Workspace {
   AlignedBytes addresses;
 };
 
+// Unaligned streams of the running vector function.
+struct StreamState {
+  int64_t squeezed_bytes = 0;  // what the last vsqz kept
+  int64_t position = 0;        // the register AR: bytes that vstur has counted
+  // Store streams with bytes that no flush has written yet: number of the stream, and where it was last appended to.
+  struct Open {
+    uint64_t number = 0;
+    const Inst* inst = nullptr;
+  };
+  std::vector<Open> open;
+  uint64_t last_number = 0;
+
+  void Reset() {
+    squeezed_bytes = position = 0;
+    open.clear();
+  }
+  void Close(uint64_t number) {
+    for (Open& o : open) {
+      if (o.number != number) continue;
+      o = open.back();
+      open.pop_back();
+      return;
+    }
+  }
+};
+
+// get_buf and rls_buf: per id the releases in program order, and which of them have been executed.
+struct BufferTokens {
+  static constexpr int kIds = 32;
+  struct Id {
+    std::vector<uint8_t> done;   // by release
+    size_t released = 0;         // all releases before this one are done
+    const Inst* open = nullptr;  // the get that waits for its release to be issued
+  };
+  Id ids[kIds];
+
+  void Reset() {
+    for (Id& id : ids) id.done.clear(), id.released = 0, id.open = nullptr;
+  }
+  bool Passed(int id, uint64_t releases) const { return ids[id].released >= releases; }
+  void Release(int id, uint64_t number) {
+    Id& i = ids[id];
+    i.done[number] = 1;
+    while (i.released < i.done.size() && i.done[i.released]) ++i.released;
+  }
+};
+
+// Flags between the vector cores. A core sets; when all have, every core's count goes up.
+struct CrossFlags {
+  static constexpr int kIds = 16;
+  static constexpr uint32_t kMost = 15;  // the counters have 4 bits
+  uint32_t set[kIds] = {};               // by this core
+  uint32_t delivered[kIds] = {};         // set by all cores
+  uint32_t count[kIds] = {};             // delivered and not waited for yet
+};
+
+// How mte_ub_gm combines with what is in GM.
+struct StoreAtomic {
+  enum Operation : uint8_t { kAdd, kMax, kMin };
+  DType type = DType::kNone;  // off
+  Operation operation = kAdd;
+
+  uint64_t Pack() const { return static_cast<uint64_t>(type) | static_cast<uint64_t>(operation) << 8; }
+  static StoreAtomic Unpack(uint64_t word) {
+    return {static_cast<DType>(word & 0xFF), static_cast<Operation>(word >> 8)};
+  }
+};
+
 class Core {
  public:
   enum class State { kReady, kParked, kFinished };
 
-  Core(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy);
+  Core(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order);
 
   // Makes the core block `block` of `grid`, at the start of the kernel. Reuses all storage.
   void Reset(int64_t block, int64_t grid, const std::vector<Tensor>& tensors, const std::vector<uint64_t>& arguments,
@@ -122,14 +201,22 @@ class Core {
 
   int64_t block = 0, grid = 0;
   int64_t dma_commands = 0, dma_bytes = 0, vector_functions = 0;
+  StreamState streams;
+  BufferTokens tokens;
+  CrossFlags cross;
+  StoreAtomic store_atomic;
+  std::string text;  // printed so far
+
+  void AwaitTurn() { order_.Await(block); }
+  std::string Blocked() const;  // what every waiting pipe waits for
 
  private:
   void CheckEnd() const;
-  std::string Blocked() const;
 
   const CompiledFunction& function_;
   const LaunchOptions& options_;
   DrainPolicy& policy_;
+  CoreOrder& order_;
   Context scalar_, vector_;
   std::vector<uint64_t> frame_;
   std::vector<StackBuffer> buffers_;
@@ -139,6 +226,14 @@ class Core {
   const Inst* resume_ = nullptr;
   Workspace* workspace_ = nullptr;
 };
+
+// What a command or the scalar unit waits for, empty when it is no wait of that family.
+std::string DescribeTokenWait(const Command& c);
+std::string DescribeTokenWait(const Context& c, const Inst* in);
+std::string DescribeCrossWait(const Context& c, const Inst* in);
+
+// PIPE_ may stand before the name; ALL where it is allowed.
+Pipe ParsePipe(Builder& b, std::string name, bool all_allowed);
 
 // Handler of vecscope and simt in the scalar unit. a: index of the child code.
 const Inst* IssueVectorFunction(Context& c, const Inst* in);

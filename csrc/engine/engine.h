@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -88,6 +89,8 @@ struct LaunchOptions {
   int poison_byte = 0xFF;                         // what fresh UB holds; 0xFF reads as NaN in every float type
   int64_t max_steps_per_core = INT64_C(1) << 40;  // instructions before a core counts as endless
   bool collect_stats = true;
+  // Takes what the blocks print, in their order; standard output when empty.
+  std::function<void(const std::string&)> print;
 };
 
 struct LaunchStats {

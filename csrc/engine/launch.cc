@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cfenv>
+#include <condition_variable>
+#include <cstdio>
 #include <exception>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -22,37 +25,121 @@ namespace {
   throw Error(message, place);
 }
 
-class Launcher {
+// Threads that do one job after the other together. They live as long as the launch, so nothing is left over that a
+// fork could break.
+class Workers {
  public:
-  Launcher(const CompiledFunction& f, int64_t grid, const LaunchOptions& options, std::vector<Tensor> tensors,
-           std::vector<uint64_t> arguments)
-      : function_(f), grid_(grid), options_(options), tensors_(std::move(tensors)), arguments_(std::move(arguments)) {}
-
-  void Run(LaunchStats* stats) {
-    int64_t threads = options_.host_threads > 0 ? options_.host_threads : std::thread::hardware_concurrency();
-    threads = std::max<int64_t>(1, std::min(threads, grid_));
-    // The threads live as long as the launch, so nothing is left over that a fork could break.
-    std::vector<std::thread> pool;
+  explicit Workers(int64_t threads) {
     for (int64_t i = 1; i < threads; ++i) {
       try {
-        pool.emplace_back([this] { Work(); });
+        pool_.emplace_back([this] { Loop(); });
       } catch (const std::system_error&) {
         break;  // fewer threads give the same result
       }
     }
-    Work();
-    for (std::thread& t : pool) t.join();
-    if (error_) std::rethrow_exception(error_);
-    if (stats) *stats = stats_;
+  }
+  ~Workers() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      job_ = nullptr;
+      ++generation_;
+    }
+    wake_.notify_all();
+    for (std::thread& t : pool_) t.join();
+  }
+
+  // Every thread, this one too, runs the job once.
+  void Run(const std::function<void()>& job) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      job_ = &job;
+      busy_ = pool_.size();
+      ++generation_;
+    }
+    wake_.notify_all();
+    job();
+    std::unique_lock<std::mutex> lock(mutex_);
+    done_.wait(lock, [this] { return busy_ == 0; });
   }
 
  private:
-  void Work() {
-    // Results must not depend on what the caller did to rounding or subnormals.
+  void Loop() {
+    uint64_t seen = 0;
+    for (;;) {
+      const std::function<void()>* job;
+      {
+        std::unique_lock<std::mutex> lock(mutex_);
+        wake_.wait(lock, [&] { return generation_ != seen; });
+        seen = generation_;
+        job = job_;
+      }
+      if (!job) return;
+      (*job)();
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  std::vector<std::thread> pool_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  const std::function<void()>* job_ = nullptr;
+  uint64_t generation_ = 0;
+  size_t busy_ = 0;
+};
+
+constexpr int64_t kVectorCores = 64;  // of one chip
+
+class Launcher final : public CoreOrder {
+ public:
+  Launcher(const CompiledFunction& f, int64_t grid, const LaunchOptions& options, std::vector<Tensor> tensors,
+           std::vector<uint64_t> arguments)
+      : function_(f),
+        grid_(grid),
+        options_(options),
+        tensors_(std::move(tensors)),
+        arguments_(std::move(arguments)),
+        ordered_(f.ordered) {
+    if (ordered_) stopped_.assign(static_cast<size_t>(grid), 0);
+  }
+
+  void Run(LaunchStats* stats) {
+    int64_t threads = options_.host_threads > 0 ? options_.host_threads : std::thread::hardware_concurrency();
+    threads = std::max<int64_t>(1, std::min(threads, grid_));
+    {
+      Workers workers(threads);
+      if (function_.cross.op) {
+        RunResident(workers);
+      } else {
+        workers.Run([this] { Calm([this] { WorkBlocks(); }); });
+      }
+    }
+    if (error_) {
+      // What the failed block has printed comes behind the texts of the blocks before it.
+      for (auto& [block, text] : texts_) {
+        if (block <= failed_.load()) Print(text);
+      }
+      std::rethrow_exception(error_);
+    }
+    if (stats) *stats = stats_;
+  }
+
+  // Cores that can see the order among each other go in the order of their numbers.
+  void Await(int64_t block) override {
+    if (first_running_.load(std::memory_order_acquire) == block) return;
+    std::unique_lock<std::mutex> lock(mutex_);
+    turn_.wait(lock, [&] { return first_running_.load() == block || failed_.load() < block; });
+    if (failed_.load() < block) throw Cancelled();
+  }
+
+ private:
+  // Results must not depend on what the caller did to rounding or subnormals.
+  template <class F>
+  static void Calm(F f) {
     std::fenv_t saved;
     std::fegetenv(&saved);
     std::fesetenv(FE_DFL_ENV);
-    WorkBlocks();
+    f();
     std::fesetenv(&saved);
   }
 
@@ -63,25 +150,180 @@ class Launcher {
     LaunchStats stats;
     int64_t block = 0;
     try {
-      core = std::make_unique<Core>(function_, options_, policy);
+      core = std::make_unique<Core>(function_, options_, policy, *this);
       // Blocks are handed out in order: when one fails, all lower ones are handed out already and run to their end, so
       // the lowest failing block is always found.
       while ((block = next_.fetch_add(1)) < grid_ && block < failed_.load()) {
         core->Reset(block, grid_, tensors_, arguments_, &workspace);
-        // No core waits for another one yet: a parked core has nobody to wake it.
+        // Nothing comes from another core: a parked core has nobody to wake it.
         if (core->Run() == Core::State::kParked) core->FailDeadlock();
         core->AddStats(&stats);
+        if (ordered_) Stopped(block, &core->text);
       }
     } catch (...) {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (block < failed_.load()) {
-        failed_.store(block);
-        error_ = std::current_exception();
-      }
       // Other blocks below this one may still be unfinished on this thread's peers only, so this thread can stop.
+      Failed(block, core ? &core->text : nullptr);
     }
     std::lock_guard<std::mutex> lock(mutex_);
     Merge(stats);
+  }
+
+  void Failed(int64_t block, std::string* text) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (block < failed_.load()) {
+      failed_.store(block);
+      error_ = std::current_exception();
+      if (text && !text->empty()) texts_[block] = std::move(*text);
+    }
+    turn_.notify_all();
+  }
+
+  void Stopped(int64_t block, std::string* text) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopped_[static_cast<size_t>(block)] = 1;
+    if (text && !text->empty()) texts_[block] = std::move(*text);
+    int64_t first = first_running_.load();
+    if (block != first) return;
+    for (; first < grid_ && stopped_[static_cast<size_t>(first)]; ++first) {
+      auto it = texts_.find(first);
+      if (it == texts_.end()) continue;
+      Print(it->second);
+      texts_.erase(it);
+    }
+    first_running_.store(first, std::memory_order_release);
+    turn_.notify_all();
+  }
+
+  void Print(const std::string& text) const {
+    if (options_.print) {
+      options_.print(text);
+    } else {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      std::fflush(stdout);
+    }
+  }
+
+  // --- kernels with barriers among the cores: all cores exist at once ---
+  //
+  // In rounds: every core runs until it has finished or waits for the others. Flags are handed over between rounds, so
+  // what a core sees does not depend on how fast the others are.
+
+  void RunResident(Workers& workers) {
+    if (grid_ > kVectorCores) {
+      FailLaunch(*function_.cross.op + " needs all " + std::to_string(grid_) + " blocks at once, there are " +
+                 std::to_string(kVectorCores) + " vector cores");
+    }
+    InOrderPolicy policy;
+    std::vector<Workspace> workspaces(static_cast<size_t>(grid_));
+    std::vector<std::unique_ptr<Core>> cores;
+    std::vector<uint8_t> finished(static_cast<size_t>(grid_), 0);
+    for (int64_t i = 0; i < grid_; ++i) {
+      cores.push_back(std::make_unique<Core>(function_, options_, policy, *this));
+      cores.back()->Reset(i, grid_, tensors_, arguments_, &workspaces[static_cast<size_t>(i)]);
+    }
+    for (int64_t left = grid_; left > 0;) {
+      next_.store(0);
+      if (ordered_) {
+        stopped_ = finished;
+        int64_t first = 0;
+        while (stopped_[static_cast<size_t>(first)]) ++first;
+        first_running_.store(first);
+      }
+      workers.Run([&] {
+        Calm([&] {
+          int64_t i;
+          while ((i = next_.fetch_add(1)) < grid_ && i < failed_.load()) {
+            const size_t at = static_cast<size_t>(i);
+            if (finished[at]) continue;
+            try {
+              if (cores[at]->Run() == Core::State::kFinished) finished[at] = 1;
+              if (ordered_) Stopped(i, nullptr);
+            } catch (...) {
+              Failed(i, nullptr);
+            }
+          }
+        });
+      });
+      if (error_) break;
+      left = std::count(finished.begin(), finished.end(), 0);
+      if (left == 0 || HandOver(cores)) continue;
+      try {
+        FailDeadlock(cores, finished);
+      } catch (...) {
+        error_ = std::current_exception();
+        break;
+      }
+    }
+    for (auto& core : cores) {
+      if (core->block > failed_.load()) break;
+      Print(core->text);
+    }
+    if (error_) return;
+    for (auto& core : cores) {
+      CheckCrossFlags(*core);
+      core->AddStats(&stats_);
+    }
+  }
+
+  // True when some core got a flag.
+  bool HandOver(const std::vector<std::unique_ptr<Core>>& cores) const {
+    bool any = false;
+    for (int id = 0; id < CrossFlags::kIds; ++id) {
+      uint32_t all = cores[0]->cross.set[id];
+      for (const auto& core : cores) all = std::min(all, core->cross.set[id]);
+      for (const auto& core : cores) {
+        CrossFlags& f = core->cross;
+        if (all == f.delivered[id]) continue;
+        f.count[id] += all - f.delivered[id];
+        f.delivered[id] = all;
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  [[noreturn]] void FailLaunch(const std::string& message) const {
+    ErrorPlace place;
+    place.function = function_.name;
+    place.op = *function_.cross.op;
+    place.file = *function_.code.file;
+    place.line = function_.cross.line;
+    throw Error(message, place);
+  }
+
+  [[noreturn]] void FailDeadlock(const std::vector<std::unique_ptr<Core>>& cores,
+                                 const std::vector<uint8_t>& finished) const {
+    // Blocks that wait for the same things together.
+    std::map<std::string, std::vector<int64_t>> waits;
+    std::vector<std::string> order;
+    for (size_t i = 0; i < cores.size(); ++i) {
+      const std::string what = finished[i] ? "has ended" : cores[i]->Blocked();
+      if (waits[what].empty()) order.push_back(what);
+      waits[what].push_back(static_cast<int64_t>(i));
+    }
+    std::string s = "deadlock among the cores";
+    for (const std::string& what : order) {
+      const std::vector<int64_t>& blocks = waits[what];
+      s += (what == order.front() ? ": " : "; ");
+      s += blocks.size() == 1 ? "block " : "blocks ";
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        size_t end = i;
+        while (end + 1 < blocks.size() && blocks[end + 1] == blocks[end] + 1) ++end;
+        s += (i ? ", " : "") + std::to_string(blocks[i]) + (end > i ? "-" + std::to_string(blocks[end]) : "");
+        i = end;
+      }
+      s += ": " + what;
+    }
+    FailLaunch(s);
+  }
+
+  void CheckCrossFlags(const Core& core) const {
+    for (int id = 0; id < CrossFlags::kIds; ++id) {
+      const CrossFlags& f = core.cross;
+      if (f.count[id] == 0 && f.set[id] == f.delivered[id]) continue;
+      FailLaunch("cross-core flag " + std::to_string(id) + " of block " + std::to_string(core.block) +
+                 " is left set at the end of the kernel (it leaks into the next one)");
+    }
   }
 
   void Merge(const LaunchStats& s) {
@@ -100,9 +342,14 @@ class Launcher {
   const LaunchOptions& options_;
   const std::vector<Tensor> tensors_;
   const std::vector<uint64_t> arguments_;
+  const bool ordered_;
   std::atomic<int64_t> next_{0};
   std::atomic<int64_t> failed_{std::numeric_limits<int64_t>::max()};
+  std::atomic<int64_t> first_running_{0};  // ordered_: all lower blocks have stopped
+  std::vector<uint8_t> stopped_;
+  std::map<int64_t, std::string> texts_;  // of stopped blocks, until their turn to print
   std::mutex mutex_;
+  std::condition_variable turn_;
   std::exception_ptr error_;
   LaunchStats stats_;
 };

@@ -1,6 +1,7 @@
 // DMA commands between GM and UB. Operand values are captured at issue; the command runs on its pipe.
 #include <cstring>
 
+#include "atomic.h"
 #include "builder.h"
 #include "core.h"
 
@@ -109,6 +110,50 @@ bool RunGmUb(Core& core, const Command& c) {
   return true;
 }
 
+// n bytes of UB combined with those in GM, element by element.
+template <class T, class F>
+void Combine(const Unit& u, uint8_t* to, const uint8_t* from, int64_t n) {
+  constexpr int64_t kBytes = sizeof(T);
+  if (n % kBytes || reinterpret_cast<uintptr_t>(to) % kBytes) {
+    u.Fail("an atomic store of " + std::to_string(kBytes) + "-byte elements is not a whole number of aligned elements");
+  }
+  for (int64_t i = 0; i < n; i += kBytes) {
+    T x;
+    std::memcpy(&x, from + i, sizeof(T));
+    AtomicUpdate<T>(to + i, [x](T old) { return Apply2<F>(old, x); });
+  }
+}
+
+template <class F>
+void CombineAs(const Unit& u, DType t, uint8_t* to, const uint8_t* from, int64_t n) {
+  switch (t) {
+    case DType::kF32:
+      return Combine<float, F>(u, to, from, n);
+    case DType::kF16:
+      return Combine<F16, F>(u, to, from, n);
+    case DType::kBF16:
+      return Combine<BF16, F>(u, to, from, n);
+    case DType::kI32:
+      return Combine<int32_t, F>(u, to, from, n);
+    case DType::kI16:
+      return Combine<int16_t, F>(u, to, from, n);
+    default:
+      return Combine<int8_t, F>(u, to, from, n);
+  }
+}
+
+void CombineRow(const Unit& u, const StoreAtomic& mode, uint8_t* to, const uint8_t* from, int64_t n) {
+  switch (mode.operation) {
+    case StoreAtomic::kAdd:
+      return CombineAs<Add>(u, mode.type, to, from, n);
+    case StoreAtomic::kMax:
+      return CombineAs<Maximum>(u, mode.type, to, from, n);
+    case StoreAtomic::kMin:
+      return CombineAs<Minimum>(u, mode.type, to, from, n);
+  }
+}
+
+// The last value is the atomic mode at issue.
 bool RunUbGm(Core& core, const Command& c) {
   Unit u(core, c, "MTE3");
   const Context& m = u.context;
@@ -116,10 +161,17 @@ bool RunUbGm(Core& core, const Command& c) {
   CheckCounts(u, t);
   ++core.dma_commands;
   if (t.len == 0 || t.rows.count == 0) return true;
+  const StoreAtomic mode = StoreAtomic::Unpack(t.rest[0]);
+  // Sums of floats depend on the order of the cores, everything else does not.
+  if (IsFloat(mode.type) && mode.operation == StoreAtomic::kAdd) core.AwaitTurn();
   ForRows(t, [&](int64_t src, int64_t dst) {
     const uint8_t* from = m.Ub(u.in, t.src, src, t.len, kBlock);
     uint8_t* to = m.Gm(u.in, t.dst, dst, t.len);
-    std::memcpy(to, from, static_cast<size_t>(t.len));
+    if (__builtin_expect(mode.type == DType::kNone, 1)) {
+      std::memcpy(to, from, static_cast<size_t>(t.len));
+    } else {
+      CombineRow(u, mode, to, from, t.len);
+    }
     core.dma_bytes += t.len;
   });
   return true;
@@ -147,8 +199,10 @@ bool RunUbUb(Core& core, const Command& c) {
 template <CommandFn kRun, Pipe kPipe>
 const Inst* Issue(Context& c, const Inst* in) {
   const uint32_t* slots = c.code->extra.data() + in->imm;
-  uint64_t* values = c.core->queue(kPipe).Push(kRun, in, in->d);
+  constexpr uint32_t kMode = kPipe == kPipeMte3 ? 1 : 0;
+  uint64_t* values = c.core->queue(kPipe).Push(kRun, in, in->d + kMode);
   for (uint32_t i = 0; i < in->d; ++i) values[i] = c.S<uint64_t>(slots[i]);
+  if (kMode) values[in->d] = c.core->store_atomic.Pack();
   c.core->Issued(kPipe);
   return in + 1;
 }
@@ -196,6 +250,30 @@ void CompileUbUb(Builder& b, const Op& op) {
   Compile(b, op, &Issue<&RunUbUb, kPipeV>, Space::kUb, Space::kUb, false, false);
 }
 
+// --- set_atomic_*: the scalar unit sets the mode, later commands take it along ---
+
+template <DType kType>
+const Inst* SetType(Context& c, const Inst* in) {
+  c.core->store_atomic.type = kType;
+  return in + 1;
+}
+template <StoreAtomic::Operation kOperation>
+const Inst* SetOperation(Context& c, const Inst* in) {
+  c.core->store_atomic.operation = kOperation;
+  return in + 1;
+}
+const Inst* SetNone(Context& c, const Inst* in) {
+  c.core->store_atomic = StoreAtomic();
+  return in + 1;
+}
+
+template <Handler kHandler>
+void CompileMode(Builder& b, const Op& op) {
+  b.ExpectCounts(op, 0, 0);
+  b.scope().function->ordered = true;
+  b.Emit(kHandler);
+}
+
 }  // namespace
 
 const OpTable& MteOps() {
@@ -203,6 +281,16 @@ const OpTable& MteOps() {
       {"mte_gm_ub", kOnScalar, &CompileGmUb},
       {"mte_ub_gm", kOnScalar, &CompileUbGm},
       {"mte_ub_ub", kOnScalar, &CompileUbUb},
+      {"set_atomic_none", kOnScalar, &CompileMode<&SetNone>},
+      {"set_atomic_f32", kOnScalar, &CompileMode<&SetType<DType::kF32>>},
+      {"set_atomic_f16", kOnScalar, &CompileMode<&SetType<DType::kF16>>},
+      {"set_atomic_bf16", kOnScalar, &CompileMode<&SetType<DType::kBF16>>},
+      {"set_atomic_s32", kOnScalar, &CompileMode<&SetType<DType::kI32>>},
+      {"set_atomic_s16", kOnScalar, &CompileMode<&SetType<DType::kI16>>},
+      {"set_atomic_s8", kOnScalar, &CompileMode<&SetType<DType::kI8>>},
+      {"set_atomic_add", kOnScalar, &CompileMode<&SetOperation<StoreAtomic::kAdd>>},
+      {"set_atomic_max", kOnScalar, &CompileMode<&SetOperation<StoreAtomic::kMax>>},
+      {"set_atomic_min", kOnScalar, &CompileMode<&SetOperation<StoreAtomic::kMin>>},
   };
   return table;
 }

@@ -21,6 +21,20 @@ PTO_CLONES const Inst* Binary(Context& c, const Inst* in) {
   return in + 1;
 }
 
+// Toward zero; the least number divided by -1 wraps. A zero divisor is refused in active lanes.
+template <class T>
+const Inst* IntegerDivide(Context& c, const Inst* in) {
+  const T *a = c.V<T>(in->a), *b = c.V<T>(in->b);
+  T* d = c.V<T>(in->d);
+  const uint64_t* m = c.M(in->c);
+  for (int i = 0; i < kLanes<T>; ++i) {
+    const bool active = LaneActive<sizeof(T)>(m, i);
+    if (active && b[i] == 0) c.Fail(in, "division by zero in lane " + std::to_string(i));
+    d[i] = active ? Div::Int(a[i], b[i]) : T(0);
+  }
+  return in + 1;
+}
+
 // b: scalar
 template <class F, class T>
 PTO_CLONES const Inst* WithScalar(Context& c, const Inst* in) {
@@ -250,6 +264,19 @@ void CompileBinary(Builder& b, const Op& op) {
   EmitVector(b, op, BinaryHandler<F, kTypes>(o.dtype), b.Vector(op.operands[1]));
 }
 
+void CompileDivide(Builder& b, const Op& op) {
+  const Operands o = Check(b, op, 3, kInt16 | kInt32 | kHalf | kSingle);
+  b.ExpectSame(op.operands[0], op.operands[1]);
+  Handler h = nullptr;
+  if (IsFloat(o.dtype)) {
+    h = BinaryHandler<Div, kHalf | kSingle>(o.dtype);
+  } else {
+    b.Expect(IsSigned(o.dtype), std::string("vector elements of type ") + Name(o.dtype) + " are not supported");
+    h = o.bytes == 2 ? &IntegerDivide<int16_t> : &IntegerDivide<int32_t>;
+  }
+  EmitVector(b, op, h, b.Vector(op.operands[1]));
+}
+
 // Bit patterns: any element type.
 template <class F>
 void CompileBits(Builder& b, const Op& op) {
@@ -271,6 +298,13 @@ void CompileWithScalar(Builder& b, const Op& op) {
   const Operands o = Check(b, op, 3, kTypes);
   const DType t = kSignless<F> ? Signless(o.dtype) : o.dtype;
   const Handler h = ForNumber(t, [](auto tag) -> Handler { return &WithScalar<F, typename decltype(tag)::Type>; });
+  EmitVector(b, op, h, SameScalar(b, op.operands[1], o.dtype));
+}
+
+template <class F>
+void CompileFloatScalar(Builder& b, const Op& op) {
+  const Operands o = Check(b, op, 3, kHalf | kSingle);
+  const Handler h = ForFloat(o.dtype, [](auto tag) -> Handler { return &WithScalar<F, typename decltype(tag)::Type>; });
   EmitVector(b, op, h, SameScalar(b, op.operands[1], o.dtype));
 }
 
@@ -404,7 +438,7 @@ const OpTable& SimdArithmeticOps() {
       {"vadd", kOnVector, &CompileBinary<Add, kInts | kFloats>},
       {"vsub", kOnVector, &CompileBinary<Sub, kInts | kFloats>},
       {"vmul", kOnVector, &CompileBinary<Mul, kInt16 | kInt32 | kFloats>},
-      {"vdiv", kOnVector, &CompileBinary<Div, kHalf | kSingle>},
+      {"vdiv", kOnVector, &CompileDivide},
       {"vmax", kOnVector, &CompileBinary<Maximum, kInts32 | kFloats>},
       {"vmin", kOnVector, &CompileBinary<Minimum, kInts32 | kFloats>},
       {"vand", kOnVector, &CompileBits<And>},
@@ -416,6 +450,8 @@ const OpTable& SimdArithmeticOps() {
       {"vmuls", kOnVector, &CompileWithScalar<Mul, kInt16 | kInt32 | kFloats>},
       {"vmaxs", kOnVector, &CompileWithScalar<Maximum, kInts32 | kFloats>},
       {"vmins", kOnVector, &CompileWithScalar<Minimum, kInts32 | kFloats>},
+      {"vlrelu", kOnVector, &CompileFloatScalar<LeakyRelu>},
+      {"vprelu", kOnVector, &CompileBinary<LeakyRelu, kHalf | kSingle>},
       {"vshls", kOnVector, &CompileShiftScalar<VectorShl>},
       {"vshrs", kOnVector, &CompileShiftScalar<Shr>},
       {"vabs", kOnVector, &CompileUnary<Abs, kInts32 | kHalf | kSingle | kSignedOnly>},

@@ -2,9 +2,11 @@
 //
 // Same width: lane i to lane i. Narrowing by k: source lane i to lane k*i + part, the other lanes are 0. Widening by k:
 // source lane k*i + part to lane i. The mask always belongs to the source lanes.
+#include "arith.h"
 #include "clones.h"
 #include "convert.h"
 #include "dispatch.h"
+#include "low_precision.h"
 #include "simd.h"
 
 namespace pto::engine {
@@ -92,31 +94,204 @@ PTO_CLONES const Inst* FloatToIntSaturating(Context& c, const Inst* in) {
   return in + 1;
 }
 
+// --- formats of 8 and 4 bits; flag: saturate, e: rounding, imm: part ---
+
+template <float (*kDecode)(uint8_t)>
+struct Decoded {
+  float value[256];
+  Decoded() {
+    for (int i = 0; i < 256; ++i) value[i] = kDecode(static_cast<uint8_t>(i));
+  }
+  static const Decoded& Get() {
+    static const Decoded table;
+    return table;
+  }
+};
+
+template <float (*kDecode)(uint8_t)>
+const Inst* WidenByte(Context& c, const Inst* in) {
+  const float* value = Decoded<kDecode>::Get().value;
+  const uint8_t* s = c.V<uint8_t>(in->a);
+  const uint64_t* m = c.M(in->c);
+  float out[64];
+  for (int i = 0; i < 64; ++i) {
+    const int from = 4 * i + static_cast<int>(in->imm);
+    out[i] = LaneActive<1>(m, from) ? value[s[from]] : 0.0f;
+  }
+  std::memcpy(c.v + in->d, out, kVectorBytes);
+  return in + 1;
+}
+
+const Inst* WidenHif8ToHalf(Context& c, const Inst* in) {
+  const float* value = Decoded<&DecodeHif8>::Get().value;
+  const uint8_t* s = c.V<uint8_t>(in->a);
+  const uint64_t* m = c.M(in->c);
+  F16 out[128];
+  for (int i = 0; i < 128; ++i) {
+    const int from = 2 * i + static_cast<int>(in->imm);
+    out[i] = LaneActive<1>(m, from) ? FromFloat<F16>(value[s[from]]) : F16{0};
+  }
+  std::memcpy(c.v + in->d, out, kVectorBytes);
+  return in + 1;
+}
+
+// F: a code from a number of type S, saturating or not, hybrid or not.
+template <class F, class S>
+const Inst* NarrowToByte(Context& c, const Inst* in) {
+  const S* s = c.V<S>(in->a);
+  const uint64_t* m = c.M(in->c);
+  uint8_t out[kVectorBytes] = {};
+  constexpr int kStep = static_cast<int>(sizeof(S));
+  for (int i = 0; i < kLanes<S>; ++i) {
+    if (!LaneActive<sizeof(S)>(m, i)) continue;
+    out[kStep * i + static_cast<int>(in->imm)] = F::Encode(s[i], in->flag != 0, in->e != 0);
+  }
+  std::memcpy(c.v + in->d, out, kVectorBytes);
+  return in + 1;
+}
+template <class F>
+struct ToFloat8 {
+  static uint8_t Encode(float x, bool saturate, bool) { return EncodeFloat8<F>(x, saturate); }
+};
+struct ToHif8 {
+  template <class S>
+  static uint8_t Encode(S x, bool saturate, bool hybrid) {
+    return EncodeHif8(x, hybrid, saturate);
+  }
+};
+struct ToE8M0 {
+  static uint8_t Encode(BF16 x, bool saturate, bool) { return EncodeE8M0(x, saturate); }
+};
+
+const Inst* WidenE8M0(Context& c, const Inst* in) {
+  const uint8_t* s = c.V<uint8_t>(in->a);
+  const uint64_t* m = c.M(in->c);
+  BF16 out[128];
+  for (int i = 0; i < 128; ++i) {
+    const int from = 2 * i + static_cast<int>(in->imm);
+    out[i] = LaneActive<1>(m, from) ? DecodeE8M0(s[from]) : BF16{0};
+  }
+  std::memcpy(c.v + in->d, out, kVectorBytes);
+  return in + 1;
+}
+
+// A byte holds lanes 2j (low half) and 2j+1; byte 4j + part of the register is used.
+template <class F>
+const Inst* WidenPair(Context& c, const Inst* in) {
+  const uint8_t* s = c.V<uint8_t>(in->a);
+  const uint64_t* m = c.M(in->c);
+  BF16 out[128] = {};
+  for (int j = 0; j < 64; ++j) {
+    const int from = 4 * j + static_cast<int>(in->imm);
+    if (!LaneActive<1>(m, from)) continue;
+    out[2 * j] = FromFloat<BF16>(F::Decode(s[from] & 0xF));
+    out[2 * j + 1] = FromFloat<BF16>(F::Decode(s[from] >> 4));
+  }
+  std::memcpy(c.v + in->d, out, kVectorBytes);
+  return in + 1;
+}
+
+// The mask bit of the even lane counts for both.
+template <class F>
+const Inst* NarrowPair(Context& c, const Inst* in) {
+  const BF16* s = c.V<BF16>(in->a);
+  const uint64_t* m = c.M(in->c);
+  const Rounding r = static_cast<Rounding>(in->e);
+  uint8_t out[kVectorBytes] = {};
+  for (int j = 0; j < 64; ++j) {
+    if (!LaneActive<2>(m, 2 * j)) continue;
+    const int low = EncodeFloat4<F>(ToFloat(s[2 * j]), r), high = EncodeFloat4<F>(ToFloat(s[2 * j + 1]), r);
+    out[4 * j + static_cast<int>(in->imm)] = static_cast<uint8_t>(low | high << 4);
+  }
+  std::memcpy(c.v + in->d, out, kVectorBytes);
+  return in + 1;
+}
+
+struct Trunc {
+  static float Float(float a) { return std::trunc(a); }
+};
+
+// To an integral value of the same type.
+template <class F, class T>
+PTO_CLONES const Inst* Truncate(Context& c, const Inst* in) {
+  const T* __restrict s = c.V<T>(in->a);
+  T* __restrict d = c.V<T>(in->d);
+  for (int i = 0; i < kLanes<T>; ++i) d[i] = Apply1<F>(s[i]);
+  ZeroInactive<sizeof(T)>(d, c.M(in->c));
+  return in + 1;
+}
+
+// f32 times a scalar, rounded, then to f16 with ties away from zero. b: scalar, imm: part
+const Inst* MultiplyNarrow(Context& c, const Inst* in) {
+  const float* s = c.V<float>(in->a);
+  const float factor = c.S<float>(in->b);
+  uint32_t* d = c.V<uint32_t>(in->d);
+  const int shift = 16 * static_cast<int>(in->imm);
+  for (int i = 0; i < 64; ++i) {
+    d[i] = static_cast<uint32_t>(NarrowFloat<F16>(static_cast<double>(s[i] * factor), Rounding::kA, false).bits)
+           << shift;
+  }
+  ZeroInactive<4>(d, c.M(in->c));
+  return in + 1;
+}
+
 struct Pair {
   DType from, to;
   Handler handler;
 };
 
 const Pair kPairs[] = {
-    {DType::kF32, DType::kF16, &Convert<float, F16>},         {DType::kF32, DType::kBF16, &Convert<float, BF16>},
-    {DType::kF32, DType::kI16, &Convert<float, int16_t>},     {DType::kF32, DType::kI32, &Convert<float, int32_t>},
-    {DType::kF32, DType::kI64, &Convert<float, int64_t>},     {DType::kF16, DType::kF32, &Convert<F16, float>},
-    {DType::kF16, DType::kBF16, &Convert<F16, BF16>},         {DType::kF16, DType::kI32, &Convert<F16, int32_t>},
-    {DType::kF16, DType::kI16, &Convert<F16, int16_t>},       {DType::kF16, DType::kI8, &Convert<F16, int8_t>},
-    {DType::kF16, DType::kU8, &Convert<F16, uint8_t>},        {DType::kBF16, DType::kF32, &Convert<BF16, float>},
-    {DType::kBF16, DType::kF16, &Convert<BF16, F16>},         {DType::kBF16, DType::kI32, &Convert<BF16, int32_t>},
-    {DType::kU8, DType::kF16, &Convert<uint8_t, F16>},        {DType::kU8, DType::kU16, &Convert<uint8_t, uint16_t>},
-    {DType::kU8, DType::kU32, &Convert<uint8_t, uint32_t>},   {DType::kI8, DType::kF16, &Convert<int8_t, F16>},
-    {DType::kI8, DType::kI16, &Convert<int8_t, int16_t>},     {DType::kI8, DType::kI32, &Convert<int8_t, int32_t>},
-    {DType::kU16, DType::kU8, &Convert<uint16_t, uint8_t>},   {DType::kU16, DType::kU32, &Convert<uint16_t, uint32_t>},
-    {DType::kI16, DType::kF16, &Convert<int16_t, F16>},       {DType::kI16, DType::kF32, &Convert<int16_t, float>},
-    {DType::kI16, DType::kU32, &Convert<int16_t, uint32_t>},  {DType::kI16, DType::kI32, &Convert<int16_t, int32_t>},
-    {DType::kI16, DType::kU8, &Convert<int16_t, uint8_t>},    {DType::kU32, DType::kU8, &Convert<uint32_t, uint8_t>},
-    {DType::kU32, DType::kU16, &Convert<uint32_t, uint16_t>}, {DType::kU32, DType::kI16, &Convert<uint32_t, int16_t>},
-    {DType::kI32, DType::kF32, &Convert<int32_t, float>},     {DType::kI32, DType::kU8, &Convert<int32_t, uint8_t>},
-    {DType::kI32, DType::kU16, &Convert<int32_t, uint16_t>},  {DType::kI32, DType::kI16, &Convert<int32_t, int16_t>},
-    {DType::kI32, DType::kI64, &Convert<int32_t, int64_t>},   {DType::kI64, DType::kF32, &Convert<int64_t, float>},
+    {DType::kF32, DType::kF16, &Convert<float, F16>},
+    {DType::kF32, DType::kBF16, &Convert<float, BF16>},
+    {DType::kF32, DType::kI16, &Convert<float, int16_t>},
+    {DType::kF32, DType::kI32, &Convert<float, int32_t>},
+    {DType::kF32, DType::kI64, &Convert<float, int64_t>},
+    {DType::kF16, DType::kF32, &Convert<F16, float>},
+    {DType::kF16, DType::kBF16, &Convert<F16, BF16>},
+    {DType::kF16, DType::kI32, &Convert<F16, int32_t>},
+    {DType::kF16, DType::kI16, &Convert<F16, int16_t>},
+    {DType::kF16, DType::kI8, &Convert<F16, int8_t>},
+    {DType::kF16, DType::kU8, &Convert<F16, uint8_t>},
+    {DType::kBF16, DType::kF32, &Convert<BF16, float>},
+    {DType::kBF16, DType::kF16, &Convert<BF16, F16>},
+    {DType::kBF16, DType::kI32, &Convert<BF16, int32_t>},
+    {DType::kU8, DType::kF16, &Convert<uint8_t, F16>},
+    {DType::kU8, DType::kU16, &Convert<uint8_t, uint16_t>},
+    {DType::kU8, DType::kU32, &Convert<uint8_t, uint32_t>},
+    {DType::kI8, DType::kF16, &Convert<int8_t, F16>},
+    {DType::kI8, DType::kI16, &Convert<int8_t, int16_t>},
+    {DType::kI8, DType::kI32, &Convert<int8_t, int32_t>},
+    {DType::kU16, DType::kU8, &Convert<uint16_t, uint8_t>},
+    {DType::kU16, DType::kU32, &Convert<uint16_t, uint32_t>},
+    {DType::kI16, DType::kF16, &Convert<int16_t, F16>},
+    {DType::kI16, DType::kF32, &Convert<int16_t, float>},
+    {DType::kI16, DType::kU32, &Convert<int16_t, uint32_t>},
+    {DType::kI16, DType::kI32, &Convert<int16_t, int32_t>},
+    {DType::kI16, DType::kU8, &Convert<int16_t, uint8_t>},
+    {DType::kU32, DType::kU8, &Convert<uint32_t, uint8_t>},
+    {DType::kU32, DType::kU16, &Convert<uint32_t, uint16_t>},
+    {DType::kU32, DType::kI16, &Convert<uint32_t, int16_t>},
+    {DType::kI32, DType::kF32, &Convert<int32_t, float>},
+    {DType::kI32, DType::kU8, &Convert<int32_t, uint8_t>},
+    {DType::kI32, DType::kU16, &Convert<int32_t, uint16_t>},
+    {DType::kI32, DType::kI16, &Convert<int32_t, int16_t>},
+    {DType::kI32, DType::kI64, &Convert<int32_t, int64_t>},
+    {DType::kI64, DType::kF32, &Convert<int64_t, float>},
     {DType::kI64, DType::kI32, &Convert<int64_t, int32_t>},
+    {DType::kF8E4M3, DType::kF32, &WidenByte<&DecodeFloat8<E4M3>>},
+    {DType::kF8E5M2, DType::kF32, &WidenByte<&DecodeFloat8<E5M2>>},
+    {DType::kHiF8, DType::kF32, &WidenByte<&DecodeHif8>},
+    {DType::kHiF8, DType::kF16, &WidenHif8ToHalf},
+    {DType::kF8E8M0, DType::kBF16, &WidenE8M0},
+    {DType::kF4E2M1x2, DType::kBF16, &WidenPair<E2M1>},
+    {DType::kF4E1M2x2, DType::kBF16, &WidenPair<E1M2>},
+    {DType::kF32, DType::kF8E4M3, &NarrowToByte<ToFloat8<E4M3>, float>},
+    {DType::kF32, DType::kF8E5M2, &NarrowToByte<ToFloat8<E5M2>, float>},
+    {DType::kF32, DType::kHiF8, &NarrowToByte<ToHif8, float>},
+    {DType::kF16, DType::kHiF8, &NarrowToByte<ToHif8, F16>},
+    {DType::kBF16, DType::kF8E8M0, &NarrowToByte<ToE8M0, BF16>},
+    {DType::kBF16, DType::kF4E2M1x2, &NarrowPair<E2M1>},
+    {DType::kBF16, DType::kF4E1M2x2, &NarrowPair<E1M2>},
 };
 
 // Frequent conversions have loops of their own.
@@ -143,11 +318,19 @@ void CompileConvert(Builder& b, const Op& op) {
   for (const Pair& p : kPairs) {
     if (p.from == from && p.to == to) h = p.handler;
   }
+  const bool float8 = to == DType::kF8E4M3 || to == DType::kF8E5M2;
+  if (!h && float8 && (from == DType::kF16 || from == DType::kBF16)) {
+    b.Fail(std::string("the hardware has no conversion from ") + Name(from) + " to " + Name(to) +
+           ": convert to f32 first");
+  }
   if (!h) b.Fail(std::string("conversion from ") + Name(from) + " to " + Name(to) + " is not supported");
 
   Rounding r = Rounding::kR;
   const std::string word = b.TextAttribute(op, "rnd", "");
-  if (!word.empty()) b.Expect(ParseRounding(word, &r), "unsupported rounding " + word);
+  const bool hybrid = word == "H" && to == DType::kHiF8;
+  if (!word.empty() && !hybrid) b.Expect(ParseRounding(word, &r), "unsupported rounding " + word);
+  if (float8) b.Expect(r == Rounding::kR, "conversions to " + std::string(Name(to)) + " exist with rounding R only");
+  if (to == DType::kHiF8) b.Expect(hybrid || r == Rounding::kA, "conversions to hif8 exist with rounding A and H");
   if (r == Rounding::kO)
     b.Expect(from == DType::kF32 && to == DType::kF16, "rounding to odd exists only from f32 to f16");
   const std::string sat = b.TextAttribute(op, "sat", "");
@@ -159,7 +342,10 @@ void CompileConvert(Builder& b, const Op& op) {
   // f16 to s32 has no such operand and cannot overflow but for infinities and NaN.
   if (from == DType::kF16 && to == DType::kI32) saturate = true;
 
-  const int s = ByteSize(from), d = ByteSize(to), ratio = s > d ? s / d : d / s;
+  const int s = ByteSize(from), d = ByteSize(to);
+  const bool pairs =
+      from == DType::kF4E2M1x2 || from == DType::kF4E1M2x2 || to == DType::kF4E2M1x2 || to == DType::kF4E1M2x2;
+  const int ratio = pairs ? 4 : s > d ? s / d : d / s;
   const std::string part = b.TextAttribute(op, "part", "");
   int index = 0;
   if (ratio == 1) {
@@ -176,7 +362,56 @@ void CompileConvert(Builder& b, const Op& op) {
   const uint32_t a = b.Vector(op.operands[0]), m = b.Mask(op.operands[1]);
   const Place place = b.Define(op.results[0]);
   Inst& in = b.Emit(h, kCountVector);
-  in.d = place.slot, in.a = a, in.c = m, in.e = static_cast<uint32_t>(r), in.flag = saturate, in.imm = index;
+  in.d = place.slot, in.a = a, in.c = m, in.flag = saturate, in.imm = index;
+  in.e = to == DType::kHiF8 ? static_cast<uint32_t>(hybrid) : static_cast<uint32_t>(r);
+}
+
+void CompileTruncate(Builder& b, const Op& op) {
+  b.ExpectCounts(op, 2, 1);
+  b.ExpectVector(op.operands[0]);
+  b.ExpectSame(op.operands[0], op.results[0]);
+  const DType t = b.Type(op.operands[0]).dtype;
+  b.ExpectMask(op.operands[1], ByteSize(t));
+  Rounding r = Rounding::kZ;
+  const std::string word = b.TextAttribute(op, "rnd", "Z");
+  b.Expect(ParseRounding(word, &r) && r != Rounding::kO, "unsupported rounding " + word);
+  const Handler h = ForFloat(t, [r](auto tag) -> Handler {
+    using T = typename decltype(tag)::Type;
+    switch (r) {
+      case Rounding::kR:
+        return &Truncate<Rint, T>;
+      case Rounding::kA:
+        return &Truncate<RoundAway, T>;
+      case Rounding::kF:
+        return &Truncate<Floor, T>;
+      case Rounding::kC:
+        return &Truncate<Ceil, T>;
+      default:
+        return &Truncate<Trunc, T>;
+    }
+  });
+  const uint32_t a = b.Vector(op.operands[0]), m = b.Mask(op.operands[1]);
+  const Place d = b.Define(op.results[0]);
+  Inst& in = b.Emit(h, kCountVector);
+  in.d = d.slot, in.a = a, in.c = m;
+}
+
+void CompileMultiplyNarrow(Builder& b, const Op& op) {
+  b.ExpectCounts(op, 3, 1);
+  b.ExpectVector(op.operands[0]);
+  b.ExpectVector(op.results[0]);
+  b.ExpectScalar(op.operands[1]);
+  b.Expect(b.Type(op.operands[0]).dtype == DType::kF32 && b.Type(op.operands[1]).dtype == DType::kF32 &&
+               b.Type(op.results[0]).dtype == DType::kF16,
+           "vmulscvt takes f32 and gives f16");
+  b.ExpectMask(op.operands[2], 4);
+  const std::string rounding = b.TextAttribute(op, "rnd", "A"), part = b.TextAttribute(op, "part", "");
+  b.Expect(rounding == "A", "unsupported rounding " + rounding);
+  b.Expect(part == "EVEN" || part == "ODD", "part is EVEN or ODD, found " + (part.empty() ? "none" : part));
+  const uint32_t a = b.Vector(op.operands[0]), s = b.Scalar(op.operands[1]), m = b.Mask(op.operands[2]);
+  const Place d = b.Define(op.results[0]);
+  Inst& in = b.Emit(&MultiplyNarrow, kCountVector);
+  in.d = d.slot, in.a = a, in.b = s, in.c = m, in.imm = part == "ODD";
 }
 
 }  // namespace
@@ -184,6 +419,8 @@ void CompileConvert(Builder& b, const Op& op) {
 const OpTable& SimdConvertOps() {
   static const OpTable table = {
       {"vcvt", kOnVector, &CompileConvert},
+      {"vtrc", kOnVector, &CompileTruncate},
+      {"vmulscvt", kOnVector, &CompileMultiplyNarrow},
   };
   return table;
 }

@@ -81,23 +81,6 @@ const Inst* CopyMask(Context& c, const Inst* in) {
   return in + 1;
 }
 
-uint64_t EvenBits(uint64_t x) {
-  x &= UINT64_C(0x5555555555555555);
-  x = (x | x >> 1) & UINT64_C(0x3333333333333333);
-  x = (x | x >> 2) & UINT64_C(0x0F0F0F0F0F0F0F0F);
-  x = (x | x >> 4) & UINT64_C(0x00FF00FF00FF00FF);
-  x = (x | x >> 8) & UINT64_C(0x0000FFFF0000FFFF);
-  return (x | x >> 16) & UINT64_C(0x00000000FFFFFFFF);
-}
-uint64_t SpreadBits(uint64_t x) {
-  x &= UINT64_C(0x00000000FFFFFFFF);
-  x = (x | x << 16) & UINT64_C(0x0000FFFF0000FFFF);
-  x = (x | x << 8) & UINT64_C(0x00FF00FF00FF00FF);
-  x = (x | x << 4) & UINT64_C(0x0F0F0F0F0F0F0F0F);
-  x = (x | x << 2) & UINT64_C(0x3333333333333333);
-  return (x | x << 1) & UINT64_C(0x5555555555555555);
-}
-
 // imm: 0 lower half, 1 higher half
 const Inst* Pack(Context& c, const Inst* in) {
   const uint64_t* a = c.M(in->a);
@@ -112,6 +95,39 @@ const Inst* Unpack(Context& c, const Inst* in) {
   const uint64_t low = a[0], high = a[1];
   uint64_t* d = c.M(in->d);
   d[0] = SpreadBits(low), d[1] = SpreadBits(low >> 32), d[2] = SpreadBits(high), d[3] = SpreadBits(high >> 32);
+  return in + 1;
+}
+
+// Lane i of a mask of kBytes elements.
+template <int kBytes>
+inline uint64_t LaneGroup(const uint64_t* m, int i) {
+  const int bit = i * kBytes;
+  return m[bit >> 6] >> (bit & 63) & ((1u << kBytes) - 1);
+}
+template <int kBytes>
+inline void PutGroup(uint64_t* m, int i, uint64_t group) {
+  const int bit = i * kBytes;
+  m[bit >> 6] |= group << (bit & 63);
+}
+
+// d, e: low and high half of a0, b0, a1, b1, ... in groups of one lane
+template <int kBytes, bool kDeinterleave>
+const Inst* InterleaveMasks(Context& c, const Inst* in) {
+  constexpr int kCount = 256 / kBytes;
+  uint64_t both[8], out[8] = {};
+  std::memcpy(both, c.M(in->a), 32);
+  std::memcpy(both + 4, c.M(in->b), 32);
+  for (int i = 0; i < kCount; ++i) {
+    if (kDeinterleave) {
+      PutGroup<kBytes>(out, i, LaneGroup<kBytes>(both, 2 * i));
+      PutGroup<kBytes>(out, kCount + i, LaneGroup<kBytes>(both, 2 * i + 1));
+    } else {
+      PutGroup<kBytes>(out, 2 * i, LaneGroup<kBytes>(both, i));
+      PutGroup<kBytes>(out, 2 * i + 1, LaneGroup<kBytes>(both, kCount + i));
+    }
+  }
+  std::memcpy(c.M(in->d), out, 32);
+  std::memcpy(c.M(in->e), out + 4, 32);
   return in + 1;
 }
 
@@ -203,6 +219,22 @@ int64_t Part(Builder& b, const Op& op) {
   return part == "HIGHER";
 }
 
+template <bool kDeinterleave>
+void CompileInterleave(Builder& b, const Op& op) {
+  b.ExpectCounts(op, 2, 2);
+  b.ExpectMask(op.operands[0], 0);
+  b.ExpectSame(op.operands[0], op.operands[1]);
+  for (uint32_t r : op.results) b.ExpectSame(op.operands[0], r);
+  const int bytes = ElementBytes(b.Type(op.operands[0]));
+  const uint32_t x = b.Mask(op.operands[0]), y = b.Mask(op.operands[1]);
+  const Place low = b.Define(op.results[0]), high = b.Define(op.results[1]);
+  Inst& in = b.Emit(bytes == 1   ? &InterleaveMasks<1, kDeinterleave>
+                    : bytes == 2 ? &InterleaveMasks<2, kDeinterleave>
+                                 : &InterleaveMasks<4, kDeinterleave>,
+                    kCountVector);
+  in.d = low.slot, in.e = high.slot, in.a = x, in.b = y;
+}
+
 void CompileBitcast(Builder& b, const Op& op) { EmitOne(b, op, &CopyMask, 0, kCountNothing); }
 void CompilePack(Builder& b, const Op& op) { EmitOne(b, op, &Pack, Part(b, op), kCountVector); }
 void CompileUnpack(Builder& b, const Op& op) { EmitOne(b, op, &Unpack, Part(b, op), kCountVector); }
@@ -224,6 +256,8 @@ const OpTable& SimdMaskOps() {
       {"pbitcast", kOnVector, &CompileBitcast},
       {"ppack", kOnVector, &CompilePack},
       {"punpack", kOnVector, &CompileUnpack},
+      {"pintlv", kOnVector, &CompileInterleave<false>},
+      {"pdintlv", kOnVector, &CompileInterleave<true>},
   };
   return table;
 }

@@ -243,12 +243,6 @@ auto FindDist(Builder& b, const Table& table, const std::string& name) -> declty
   b.Fail("unknown or unsupported dist " + name);
 }
 
-void ExpectUb(Builder& b, uint32_t pointer) {
-  b.ExpectPointer(pointer);
-  b.Expect(b.Type(pointer).space == Space::kUb,
-           std::string("the pointer is in ") + Name(b.Type(pointer).space) + ", not in ub");
-}
-
 void CompileLoad(Builder& b, const Op& op) {
   b.ExpectCounts(op, 2, 1);
   ExpectUb(b, op.operands[0]);
@@ -311,6 +305,12 @@ void CompileDoubleStore(Builder& b, const Op& op) {
 }
 
 }  // namespace
+
+void ExpectUb(Builder& b, uint32_t pointer) {
+  b.ExpectPointer(pointer);
+  b.Expect(b.Type(pointer).space == Space::kUb,
+           std::string("the pointer is in ") + Name(b.Type(pointer).space) + ", not in ub");
+}
 
 const OpTable& SimdMemoryOps() {
   static const OpTable table = {

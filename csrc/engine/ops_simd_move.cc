@@ -99,6 +99,27 @@ PTO_CLONES const Inst* Deinterleave(Context& c, const Inst* in) {
   return in + 1;
 }
 
+// The low half of every lane, into one half of the result. imm: 0 lower half, 1 higher half
+template <class T, class Narrow>
+PTO_CLONES const Inst* Pack(Context& c, const Inst* in) {
+  const T* a = c.V<T>(in->a);
+  Narrow out[kLanes<Narrow>] = {};
+  Narrow* half = out + in->imm * kLanes<T>;
+  for (int i = 0; i < kLanes<T>; ++i) half[i] = static_cast<Narrow>(a[i]);
+  std::memcpy(c.v + in->d, out, kVectorBytes);
+  return in + 1;
+}
+
+// One half of the lanes, widened by sign or by zeros as T has it.
+template <class T, class Wide>
+PTO_CLONES const Inst* Unpack(Context& c, const Inst* in) {
+  const T* half = c.V<T>(in->a) + in->imm * kLanes<Wide>;
+  Wide out[kLanes<Wide>];
+  for (int i = 0; i < kLanes<Wide>; ++i) out[i] = half[i];
+  std::memcpy(c.v + in->d, out, kVectorBytes);
+  return in + 1;
+}
+
 // --- compilation ---
 
 void CompileSelect(Builder& b, const Op& op) {
@@ -212,6 +233,32 @@ void CompileInterleave(Builder& b, const Op& op) {
   in.d = low.slot, in.e = high.slot, in.a = x, in.b = y;
 }
 
+void EmitRepack(Builder& b, const Op& op, int from, int to, Handler narrow, Handler wide) {
+  b.ExpectCounts(op, 1, 1);
+  b.ExpectVector(op.operands[0]);
+  b.ExpectVector(op.results[0]);
+  const DType s = b.Type(op.operands[0]).dtype, t = b.Type(op.results[0]).dtype;
+  const int bytes = ByteSize(s);
+  b.Expect(IsInteger(s) && (bytes == from || bytes == 2),
+           std::string("elements of type ") + Name(s) + " are not supported");
+  b.Expect(IsInteger(t) && ByteSize(t) == bytes * to / 2, std::string("a result of type ") + Name(t) + " does not fit");
+  const std::string part = b.TextAttribute(op, "part", "");
+  b.Expect(part == "LOWER" || part == "HIGHER", "part is LOWER or HIGHER");
+  const uint32_t x = b.Vector(op.operands[0]);
+  const Place d = b.Define(op.results[0]);
+  Inst& in = b.Emit(bytes == 2 ? narrow : wide, kCountVector);
+  in.d = d.slot, in.a = x, in.imm = part == "HIGHER";
+}
+void CompilePack(Builder& b, const Op& op) {
+  EmitRepack(b, op, 4, 1, &Pack<uint16_t, uint8_t>, &Pack<uint32_t, uint16_t>);
+}
+void CompileSignUnpack(Builder& b, const Op& op) {
+  EmitRepack(b, op, 1, 4, &Unpack<int16_t, int32_t>, &Unpack<int8_t, int16_t>);
+}
+void CompileZeroUnpack(Builder& b, const Op& op) {
+  EmitRepack(b, op, 1, 4, &Unpack<uint16_t, uint32_t>, &Unpack<uint8_t, uint16_t>);
+}
+
 }  // namespace
 
 const OpTable& SimdMoveOps() {
@@ -224,6 +271,9 @@ const OpTable& SimdMoveOps() {
       {"vbitcast", kOnVector, &CompileBitcast},
       {"vintlv", kOnVector, &CompileInterleave<false>},
       {"vdintlv", kOnVector, &CompileInterleave<true>},
+      {"vpack", kOnVector, &CompilePack},
+      {"vsunpack", kOnVector, &CompileSignUnpack},
+      {"vzunpack", kOnVector, &CompileZeroUnpack},
   };
   return table;
 }

@@ -1,4 +1,4 @@
-// Reductions over a register (vc*) and over its 32-byte groups (vcg*).
+// Reductions over a register (vc*), over its 32-byte groups (vcg*) and over pairs of lanes (vcpadd).
 #include <limits>
 
 #include "arith.h"
@@ -67,6 +67,17 @@ PTO_CLONES const Inst* GroupAdd(Context& c, const Inst* in) {
   std::memset(c.v + in->d, 0, 256);
   R* d = c.V<R>(in->d);
   for (int g = 0; g < 8; ++g) d[g] = TreeSum<T, R, kGroup>(v + g * kGroup);
+  return in + 1;
+}
+
+// Lane i: the sum of lanes 2i and 2i+1.
+template <class T>
+PTO_CLONES const Inst* PairAdd(Context& c, const Inst* in) {
+  T v[kLanes<T>];
+  Gather(c.V<T>(in->a), c.M(in->c), T{}, v);
+  T* d = c.V<T>(in->d);
+  std::memset(d, 0, 256);
+  for (int i = 0; i < kLanes<T> / 2; ++i) d[i] = Apply2<Add>(v[2 * i], v[2 * i + 1]);
   return in + 1;
 }
 
@@ -162,6 +173,12 @@ void CompileAdd(Builder& b, const Op& op) {
   Emit(b, op, h);
 }
 
+void CompilePairAdd(Builder& b, const Op& op) {
+  const DType t = Check(b, op);
+  b.ExpectSame(op.operands[0], op.results[0]);
+  Emit(b, op, t == DType::kF16 ? &PairAdd<F16> : t == DType::kF32 ? &PairAdd<float> : static_cast<Handler>(nullptr));
+}
+
 template <class F, bool kGroup>
 void CompileExtreme(Builder& b, const Op& op) {
   const DType t = Check(b, op);
@@ -184,6 +201,7 @@ const OpTable& SimdReduceOps() {
       {"vcmin", kOnVector, &CompileExtreme<Minimum, false>},
       {"vcgadd", kOnVector, &CompileAdd<true>},
       {"vcgmax", kOnVector, &CompileExtreme<Maximum, true>},
+      {"vcpadd", kOnVector, &CompilePairAdd},
       {"vcgmin", kOnVector, &CompileExtreme<Minimum, true>},
   };
   return table;

@@ -208,6 +208,37 @@ const Inst* LaneIndex(Context& c, const Inst* in) {
   return in + 1;
 }
 
+// The lanes of a warp below, at or above a thread's own, as bits.
+enum class LaneSet { kEqual, kBelow, kUpTo, kAbove, kFrom };
+template <LaneSet kSet>
+const Inst* LaneMask(Context& c, const Inst* in) {
+  uint32_t* d = c.V<uint32_t>(in->d);
+  for (int i = 0; i < c.threads; ++i) {
+    const uint32_t own = 1u << (i & 31), below = own - 1;
+    d[i] = kSet == LaneSet::kEqual   ? own
+           : kSet == LaneSet::kBelow ? below
+           : kSet == LaneSet::kUpTo  ? below | own
+           : kSet == LaneSet::kAbove ? ~(below | own)
+                                     : ~below;
+  }
+  return in + 1;
+}
+
+// No cycles are counted: the clock is the number of instructions that the threads of this core have executed.
+template <class T>
+const Inst* Clock(Context& c, const Inst* in) {
+  T* d = c.V<T>(in->d);
+  for (int i = c.mask.lo; i < c.mask.hi; ++i) d[i] = static_cast<T>(c.thread_instructions);
+  return in + 1;
+}
+
+// Every core is a block of its own and runs on a core of that number.
+const Inst* CoreNumber(Context& c, const Inst* in) {
+  int32_t* d = c.V<int32_t>(in->d);
+  for (int i = 0; i < c.threads; ++i) d[i] = static_cast<int32_t>(c.core->block);
+  return in + 1;
+}
+
 const Inst* SyncThreads(Context& c, const Inst* in) {
   if (c.mask.count != c.threads) {
     c.Fail(in,
@@ -438,6 +469,35 @@ void CompileLaneIndex(Builder& b, const Op& op) {
   b.Emit(&LaneIndex).d = d.slot;
 }
 
+template <Handler H>
+void CompileQuery(Builder& b, const Op& op) {
+  ExpectInt32(b, op);
+  const Place d = b.Define(op.results[0]);
+  b.Emit(H).d = d.slot;
+}
+
+// A launch of threads is one block: its index among the threads' blocks is 0 of 1.
+template <int kValue>
+void CompileGrid(Builder& b, const Op& op) {
+  ExpectInt32(b, op);
+  b.Expect(b.unit() == kOnSimt, "thread queries exist only in a simt region");
+  b.DefineConstant(op.results[0], kValue);
+}
+
+void CompileClock64(Builder& b, const Op& op) {
+  b.ExpectCounts(op, 0, 1);
+  b.Expect(ByteSize(b.Type(op.results[0]).dtype) == 8 && IsInteger(b.Type(op.results[0]).dtype),
+           "the result is an i64");
+  const Place d = b.Define(op.results[0]);
+  b.Emit(&Clock<int64_t>).d = d.slot;
+}
+
+// The threads of a region advance together and memory is updated at once: nothing to wait for.
+void CompileFence(Builder& b, const Op& op) {
+  b.ExpectCounts(op, 0, 0);
+  b.Emit(+[](Context&, const Inst* in) -> const Inst* { return in + 1; });
+}
+
 void CompileSync(Builder& b, const Op& op) {
   b.ExpectCounts(op, 0, 0);
   b.Emit(&SyncThreads);
@@ -504,7 +564,23 @@ const OpTable& SimtOps() {
       {"get_block_dim_y", kUniform, &CompileBlockDim<1>},
       {"get_block_dim_z", kUniform, &CompileBlockDim<2>},
       {"get_laneid", kOnSimt, &CompileLaneIndex},
+      {"get_lanemask_eq", kOnSimt, &CompileQuery<&LaneMask<LaneSet::kEqual>>},
+      {"get_lanemask_lt", kOnSimt, &CompileQuery<&LaneMask<LaneSet::kBelow>>},
+      {"get_lanemask_le", kOnSimt, &CompileQuery<&LaneMask<LaneSet::kUpTo>>},
+      {"get_lanemask_gt", kOnSimt, &CompileQuery<&LaneMask<LaneSet::kAbove>>},
+      {"get_lanemask_ge", kOnSimt, &CompileQuery<&LaneMask<LaneSet::kFrom>>},
+      {"get_clock32", kOnSimt, &CompileQuery<&Clock<int32_t>>},
+      {"get_clock64", kOnSimt, &CompileClock64},
+      {"get_veccoreid", kOnSimt, &CompileQuery<&CoreNumber>},
+      {"get_block_idx_x", kUniform, &CompileGrid<0>},
+      {"get_block_idx_y", kUniform, &CompileGrid<0>},
+      {"get_block_idx_z", kUniform, &CompileGrid<0>},
+      {"get_grid_dim_x", kUniform, &CompileGrid<1>},
+      {"get_grid_dim_y", kUniform, &CompileGrid<1>},
+      {"get_grid_dim_z", kUniform, &CompileGrid<1>},
       {"syncthreads", kOnSimt, &CompileSync},
+      {"threadfence", kOnSimt, &CompileFence},
+      {"threadfence_block", kOnSimt, &CompileFence},
   };
   return table;
 }

@@ -73,6 +73,9 @@ std::string Core::Blocked() const {
       Context c = scalar_;
       add("S waits for flag " + FlagName(resume_->b, kPipeS, static_cast<int>(c.S<int64_t>(resume_->a))) +
           line(resume_));
+    } else if (std::string what = DescribeTokenWait(scalar_, resume_) + DescribeCrossWait(scalar_, resume_);
+               !what.empty()) {
+      add("S waits for " + what + line(resume_));
     } else {
       add("S waits in pipe_barrier ALL" + line(resume_));
     }
@@ -85,6 +88,8 @@ std::string Core::Blocked() const {
     if (c.fn == &RunWait) {
       add(std::string(kPipeNames[p]) + " waits for flag " +
           FlagName(c.inst->b, c.inst->c, static_cast<int>(c.values[0])) + line(c.inst) + behind);
+    } else if (const std::string what = DescribeTokenWait(c); !what.empty()) {
+      add(std::string(kPipeNames[p]) + " waits for " + what + line(c.inst) + behind);
     } else {
       add(std::string(kPipeNames[p]) + " is blocked" + line(c.inst) + behind);
     }
@@ -116,6 +121,11 @@ void Core::CheckEnd() const {
       place.line = function_.line;
       place.core = block;
       throw Error("flag left set at the end of the kernel (it leaks into the next one): " + s, place);
+    }
+  }
+  for (int id = 0; id < BufferTokens::kIds; ++id) {
+    if (const Inst* in = tokens.ids[id].open) {
+      Fail(in, "buffer " + std::to_string(id) + " is not released at the end of the kernel", kPipeNames[in->b]);
     }
   }
 }
@@ -194,21 +204,6 @@ const Inst* BarrierAll(Context& c, const Inst* in) {
 
 const Inst* Nothing(Context&, const Inst* in) { return in + 1; }
 
-Pipe ParsePipe(Builder& b, std::string name, bool all_allowed) {
-  if (name.rfind("PIPE_", 0) == 0) name = name.substr(5);
-  for (int p = 0; p < kPipes; ++p) {
-    if (name == kPipeNames[p]) {
-      const std::string& kind = b.scope().tree->kernel_kind;
-      const bool cube_only = p == kPipeM || p == kPipeMte1 || p == kPipeFix;
-      if (kind == "vector" && cube_only) b.Fail("a vector core has no pipe " + name);
-      if (kind == "cube" && p == kPipeV) b.Fail("a cube core has no pipe V");
-      return static_cast<Pipe>(p);
-    }
-  }
-  if (all_allowed && name == "ALL") return kPipeAll;
-  b.Fail("unknown pipe " + name);
-}
-
 void CompileFlag(Builder& b, const Op& op, bool set) {
   b.ExpectCounts(op, 1, 0);
   const Pipe src = ParsePipe(b, b.TextAttribute(op, "src", ""), false);
@@ -248,6 +243,21 @@ bool RunVector(Core& core, const Command& c) {
 }
 
 }  // namespace
+
+Pipe ParsePipe(Builder& b, std::string name, bool all_allowed) {
+  if (name.rfind("PIPE_", 0) == 0) name = name.substr(5);
+  for (int p = 0; p < kPipes; ++p) {
+    if (name == kPipeNames[p]) {
+      const std::string& kind = b.scope().tree->kernel_kind;
+      const bool cube_only = p == kPipeM || p == kPipeMte1 || p == kPipeFix;
+      if (kind == "vector" && cube_only) b.Fail("a vector core has no pipe " + name);
+      if (kind == "cube" && p == kPipeV) b.Fail("a cube core has no pipe V");
+      return static_cast<Pipe>(p);
+    }
+  }
+  if (all_allowed && name == "ALL") return kPipeAll;
+  b.Fail("unknown pipe " + name);
+}
 
 const Inst* IssueVectorFunction(Context& c, const Inst* in) {
   const Code& child = *c.code->children[in->a];

@@ -12,9 +12,12 @@ using Registry = std::unordered_map<std::string, std::vector<const OpEntry*>>;
 const Registry& All() {
   static const Registry registry = [] {
     Registry r;
-    for (const OpTable* table : {&ScalarOps(), &ScalarMemoryOps(), &ControlOps(), &MteOps(), &SyncOps(),
-                                 &SimdArithmeticOps(), &SimdReduceOps(), &SimdMemoryOps(), &SimdConvertOps(),
-                                 &SimdMaskOps(), &SimdMoveOps(), &SimtOps(), &SimtMemoryOps(), &SimtWarpOps()}) {
+    for (const OpTable* table :
+         {&ScalarOps(),         &ScalarMemoryOps(), &ControlOps(),    &MteOps(),         &SyncOps(),
+          &SimdArithmeticOps(), &SimdReduceOps(),   &SimdMemoryOps(), &SimdGatherOps(),  &SimdStreamOps(),
+          &SimdWideOps(),       &SimdCountOps(),    &SortOps(),       &SimdConvertOps(), &SimdMaskOps(),
+          &SimdMoveOps(),       &SimtOps(),         &SimtMemoryOps(), &SimtWarpOps(),    &SimtAtomicOps(),
+          &WideIntegerOps(),    &BufferTokenOps(),  &CrossCoreOps(),  &DebugOps()}) {
       for (const OpEntry& e : *table) r[e.name].push_back(&e);
     }
     return r;

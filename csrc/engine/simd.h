@@ -12,6 +12,9 @@ constexpr int kVectorBytes = 256;
 template <class T>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
+// The pointer is one into UB.
+void ExpectUb(Builder& b, uint32_t pointer);
+
 // The bits that count for elements of this many bytes: the lowest of each group.
 template <int kBytes>
 inline constexpr uint64_t kLaneBits = kBytes == 1   ? ~UINT64_C(0)
@@ -60,6 +63,25 @@ inline void ZeroInactive(void* d, const uint64_t* m) {
   ExpandMask<kBytes>(m, lanes);
   uint64_t* r = static_cast<uint64_t*>(d);
   for (int i = 0; i < 32; ++i) r[i] &= lanes[i];
+}
+
+// Bits 0, 2, 4, ... as the low half.
+inline uint64_t EvenBits(uint64_t x) {
+  x &= UINT64_C(0x5555555555555555);
+  x = (x | x >> 1) & UINT64_C(0x3333333333333333);
+  x = (x | x >> 2) & UINT64_C(0x0F0F0F0F0F0F0F0F);
+  x = (x | x >> 4) & UINT64_C(0x00FF00FF00FF00FF);
+  x = (x | x >> 8) & UINT64_C(0x0000FFFF0000FFFF);
+  return (x | x >> 16) & UINT64_C(0x00000000FFFFFFFF);
+}
+// The low half as bits 0, 2, 4, ...
+inline uint64_t SpreadBits(uint64_t x) {
+  x &= UINT64_C(0x00000000FFFFFFFF);
+  x = (x | x << 16) & UINT64_C(0x0000FFFF0000FFFF);
+  x = (x | x << 8) & UINT64_C(0x00FF00FF00FF00FF);
+  x = (x | x << 4) & UINT64_C(0x0F0F0F0F0F0F0F0F);
+  x = (x | x << 2) & UINT64_C(0x3333333333333333);
+  return (x | x << 1) & UINT64_C(0x5555555555555555);
 }
 
 // Lane flags (0 or 1 bytes) to a predicate.

@@ -197,10 +197,9 @@ def _gather(rec: Recorder, name: str, buf: Any, offsets: Any, mask: Any, given: 
     index = register(rec, f"the index of {name}", offsets)
     element = base.type.element
     bits = index.type.element.bits
-    if not index.type.element.is_integer or bits != (16 if element.bits == 8 else element.bits):
-        rec.refuse(
-            f"{name} of {element.name} with {index.type} as index", f"an index of {16 if element.bits == 8 else element.bits}-bit integers"
-        )
+    wanted = 32 if name == "vgather2_bc" else 16 if element.bits == 8 else element.bits
+    if not index.type.element.is_integer or bits != wanted:
+        rec.refuse(f"{name} of {element.name} with {index.type} as index", f"an index of {wanted}-bit integers")
     if given is None:
         given = VRegType(128, PLAIN["i16" if element.signed else "ui16"]) if element.bits == 8 else vreg(rec, element)
     if not isinstance(given, VRegType):
