@@ -5,73 +5,13 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from tir_builder import access, immediate, op, pointer, registers, sequence, simd_block, vector_kernel
+from simd_registers import SURFACES, evaluate, first, full, numpy_dtype, register, sample, ulps, wide
+from tir_builder import access, immediate, op, pointer, sequence, simd_block, vector_kernel
 from tvm import tirx
 
 from tilelang_pto.codegen import emit_module
-from tilelang_pto.codegen.surface import require_clean, surface_of
+from tilelang_pto.codegen.surface import surface_of
 from tilelang_pto.sim import run
-
-SURFACES = ("2026-08", "2026-09")
-BF16 = ml_dtypes.bfloat16
-NUMPY = {"bfloat16": BF16}
-F32_EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -2.75, 3.0e38, -3.0e38, 1e-38, 65504.0, 1e-3, -7.0, 100.25, np.pi, -np.e, 4096.5]
-
-
-def numpy_dtype(name: str):
-    return np.dtype(NUMPY.get(name, name))
-
-
-def sample(dtype: str, seed: int = 0) -> np.ndarray:
-    """A register of edge values and random ones, negative numbers included."""
-    kind = numpy_dtype(dtype)
-    count = 256 // kind.itemsize
-    rng = np.random.default_rng(seed)
-    if dtype in ("float32", "float16", "bfloat16"):
-        values = np.concatenate([np.array(F32_EDGES, np.float32), rng.normal(size=count).astype(np.float32) * 8])[:count]
-        with np.errstate(over="ignore"):
-            return np.roll(values, seed * 5).astype(kind)
-    info = np.iinfo(kind)
-    edges = np.array([0, 1, 2, 7, info.max, info.min, info.max - 1, info.min + 1], kind)
-    return np.roll(np.concatenate([edges, rng.integers(info.min, info.max, count, dtype=np.int64).astype(kind)])[:count], seed * 3)
-
-
-def evaluate(surface, inputs, output, function, **layout) -> np.ndarray:
-    """Result register of ``function`` over one register per input."""
-    mod = registers({name: str(array.dtype) for name, array in inputs.items()}, output, function, **layout)
-    emitted = emit_module(mod, surface=surface_of(surface))
-    require_clean(emitted.text, surface_of(surface))
-    kind = numpy_dtype(output)
-    out = np.zeros(layout.get("lanes") or 256 // kind.itemsize, kind)
-    run(emitted.text, "map", *inputs.values(), out)
-    return out
-
-
-def ulps(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Distance of float32 values in units of the last place; infinities are the neighbours of the largest numbers."""
-
-    def rank(values: np.ndarray) -> np.ndarray:
-        bits = values.view(np.int32).astype(np.int64)
-        return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
-
-    return np.abs(rank(a) - rank(b))
-
-
-def register(dtype: str) -> str:
-    return f"{dtype}x{256 // numpy_dtype(dtype).itemsize}"
-
-
-def full(dtype: str):
-    return op("tl.simd.pset", "boolx256", numpy_dtype(dtype).itemsize * 8, "PAT_ALL")
-
-
-def first(dtype: str, count: int):
-    return op("tl.simd.pset", "boolx256", numpy_dtype(dtype).itemsize * 8, f"PAT_VL{count}")
-
-
-def wide(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float32) if array.dtype == BF16 else array
-
 
 BINARY = {
     "vadd": np.add,
