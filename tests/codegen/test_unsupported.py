@@ -193,13 +193,9 @@ CASES = {
         lambda: elementwise({"a": "int32"}, "int32", 4, lambda a: op("tirx.exp", "int32", a)),
         ["exp of a i32 value", "float32"],
     ),
-    "short vectors": (
-        lambda: vector_kernel(
-            "kernel",
-            (),
-            lambda _: simt_block(4, lambda tx: tirx.Bind(tirx.Var("v", "float32x4"), tirx.Broadcast(tirx.FloatImm("float32", 1.0), 4))),
-        ),
-        ["Broadcast"],
+    "short vectors in a SIMD vector function": (
+        lambda: scalar_statement(simd_block(tirx.Bind(tirx.Var("v", "float32x4"), tirx.Broadcast(tirx.FloatImm("float32", 1.0), 4)))),
+        ["Broadcast of float32x4", "T.simd"],
     ),
     "vector operation in the kernel body": (
         lambda: scalar_statement(evaluate(full_mask())),

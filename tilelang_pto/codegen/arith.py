@@ -346,6 +346,8 @@ class Arithmetic:
         ):
             return self.cast(inner, type, hint=hint or value.hint)
         operand = self.typed(value)
+        if source.is_float and target.is_float and source.bits == target.bits and not self.surface.has_cast_attributes:
+            return self.cast(self.cast(operand, Type("scalar", DTYPES["float32"])), type)  # the halves know each other only by way of f32
         if source.is_float != target.is_float and self.surface.has_spelling("convert", self.unit) and not self.surface.has_cast_attributes:
             return self._convert(operand, type)
         stem = (value.name or value.hint).rpartition(".")[2]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from . import (
+    atomic,
     control,
     math,
     memory,
     mte,
+    random,
     scalar,
     simd_arith,
     simd_carry,
@@ -19,14 +21,18 @@ from . import (
     simd_permute,
     simd_precise,
     simt,
+    simt_vectors,
+    simt_warp,
     sync,
 )
 
 __all__ = [
+    "atomic",
     "control",
     "math",
     "memory",
     "mte",
+    "random",
     "scalar",
     "simd_arith",
     "simd_carry",
@@ -39,5 +45,7 @@ __all__ = [
     "simd_permute",
     "simd_precise",
     "simt",
+    "simt_vectors",
+    "simt_warp",
     "sync",
 ]

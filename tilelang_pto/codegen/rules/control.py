@@ -43,7 +43,9 @@ def evaluate(v: Visitor, node: Any) -> None:
 @statement(tirx.Bind)
 def bind(v: Visitor, node: Any) -> None:
     """An immutable variable: the value, under the name the user gave it."""
-    value = v.expr(node.value)
+    from . import simt_vectors
+
+    value = simt_vectors.evaluate(v, node.value) if simt_vectors.is_short(v, node.value) else v.expr(node.value)
     if value.literal is None and not value.inline and value.name is None:
         value.hint = str(node.var.name)
         value.keep_name = value.memory is None

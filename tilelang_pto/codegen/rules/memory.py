@@ -68,27 +68,38 @@ def _byte_count(v: Visitor, buffer: Any) -> int:
 
 
 def _stack(v: Visitor, node: Any, element: str) -> Storage:
-    """A private array of SIMT threads."""
+    """A private array of SIMT threads, or a mutable variable, which starts at its initial value or zero."""
     buffer = node.buffer
-    dtype = v.scalar_type(element).dtype
-    if dtype.category == "bool":
-        dtype = DTYPES["int8"]
-    count = _byte_count(v, buffer) // dtype.bytes
+    dtype = v.element(split_lanes(element)[0])
+    storage = private_array(v, str(buffer.data.name), dtype, _byte_count(v, buffer) // dtype.bytes)
+    if str(buffer.scope()) == "local.var":
+        pointer = storage.pointer
+        assert pointer is not None
+        type = Type("scalar", pointer.dtype)
+        initial = (node.annotations or {}).get("tl.local_var_init")
+        value = v.arith.cast(v.expr(initial), type) if initial is not None else v.arith.number(0, type)
+        _store(v, "store", value, pointer, v.index(0), storage)
+    return storage
+
+
+def signless(dtype: DType) -> DType:
+    """The type that carries elements on a thread's stack and in short vectors: floats, and integers without a sign."""
+    return dtype if dtype.is_float else DTYPES[f"int{max(8, dtype.bits)}"]
+
+
+def private_array(v: Visitor, hint: str, dtype: DType, count: int) -> Storage:
+    """Memory of its own for every thread of the current SIMT vector function."""
+    element = signless(dtype)
     pointer = v.b.pure(
         object(),  # each allocation is one of its own
-        lambda _: call("pto.alloc_buffer", ast.Tuple([constant(count)], ast.Load()), path(f"pto.{dtype.pto}")),
+        lambda _: call("pto.alloc_buffer", ast.Tuple([constant(count)], ast.Load()), path(f"pto.{element.pto}")),
         (),
-        pointer_type(dtype, "stack"),
-        hint=str(buffer.data.name),
+        pointer_type(element, "stack"),
+        hint=hint,
         within=v.vector_function,  # once per thread, not once per round of a loop
     )
     pointer.keep_name = True
-    storage = Storage("stack", str(buffer.data.name), element, pointer)
-    if str(buffer.scope()) == "local.var":
-        initial = (node.annotations or {}).get("tl.local_var_init")
-        value = v.expr(initial) if initial is not None else v.arith.number(0, Type("scalar", dtype))
-        _store(v, "store", v.arith.cast(value, Type("scalar", dtype)), pointer, v.index(0), storage)
-    return storage
+    return Storage("stack", hint, dtype.tir, pointer)
 
 
 def _reset_slot(v: Visitor, node: Any, element: str) -> None:
@@ -168,12 +179,23 @@ def address(v: Visitor, data: Any, dtype: DType, index: Any, element: DType | No
     storage = storage_of(v, data)
     if storage.kind == "slot":
         v.unsupported(f"{storage.name} lives in registers and has no address", "keep it in a UB buffer if an address is needed")
+    if storage.kind == "stack":
+        return _private_address(v, storage, dtype, index)
     if element.bytes != dtype.bytes:
         whole = at(v, pointer_to(v, storage, element), v.expr(index))
         return Address(cast_pointer(v, whole, dtype), v.index(0))
     base = pointer_to(v, storage, dtype)
     fixed, moving = _split_terms(v, index)
     return Address(at(v, base, fixed), moving)
+
+
+def _private_address(v: Visitor, storage: Storage, dtype: DType, index: Any) -> Address:
+    """PTODSL moves and casts no pointers into private arrays: the whole index is the offset."""
+    pointer = storage.pointer
+    assert pointer is not None
+    if pointer.dtype != dtype:
+        v.unsupported(f"private array {storage.name} of {storage.element} accessed as {dtype.tir}", "use T.reinterpret on the value")
+    return Address(pointer, v.expr(index))
 
 
 def pointer_to(v: Visitor, storage: Storage, dtype: DType) -> Value:
@@ -278,28 +300,44 @@ def tvm_access_ptr(v: Visitor, node: Any, *_: Any) -> Value:
 
 @expression(tirx.BufferLoad)
 def buffer_load(v: Visitor, node: Any) -> Value:
+    from . import simt_vectors
+
+    if simt_vectors.is_short(v, node):
+        return simt_vectors.evaluate(v, node)
     index = _only_index(v, node)
     storage = storage_of(v, node.buffer.data)
     _plain_view(v, node.buffer)
     if storage.kind == "slot":
         _same_dtype(v, storage, node.buffer)
         return v.read_slot(v.slot(node.buffer.data, index))
-    type, memory = _element(v, node.buffer.dtype)
+    type, memory = _element(v, storage, node.buffer.dtype)
+    return v.arith.cast(_load(v, node, storage, index, memory), type)
+
+
+def _load(v: Visitor, node: Any, storage: Storage, index: Any, memory: Type) -> Value:
+    """One element as it lies in memory."""
     generic = _generic(v, storage, "load")
     where = address(v, node.buffer.data, memory.dtype, index)
     spelled = v.surface.entry(generic, v.arith.unit).name
     hint = f"{node.buffer.name.lstrip('_')}_value"
-    loaded = v.b.pure(
+    return v.b.pure(
         spelled, lambda e: call(spelled, *e), (where.pointer, where.offset), memory, hint=hint, memory=memory_of(v, storage), weight=14
     )
-    return v.arith.cast(loaded, type)
 
 
 @statement(tirx.BufferStore)
 def buffer_store(v: Visitor, node: Any) -> None:
-    index = _only_index(v, node)
+    from . import simt_vectors
+
     storage = storage_of(v, node.buffer.data)
     _plain_view(v, node.buffer)
+    if simt_vectors.is_short(v, node.value):
+        simt_vectors.store(v, node)
+        return
+    index = _only_index(v, node)
+    if v.element(split_lanes(str(node.buffer.dtype))[0]).category == "storage" and storage.kind != "slot":
+        _move_bits(v, node, storage, index)
+        return
     value = v.expr(node.value)
     if storage.kind == "slot":
         _same_dtype(v, storage, node.buffer)
@@ -311,9 +349,29 @@ def buffer_store(v: Visitor, node: Any) -> None:
             value = cast_pointer(v, value, known.dtype)  # a loop carries a pointer of one type
         v.slots[slot] = value
         return
-    _, memory = _element(v, node.buffer.dtype)
-    where = address(v, node.buffer.data, memory.dtype, index)
+    store_element(v, node.buffer, index, value)
+
+
+def store_element(v: Visitor, buffer: Any, index: Any, value: Value) -> None:
+    """Store one element; ``index`` is a TIR expression."""
+    storage = storage_of(v, buffer.data)
+    _, memory = _element(v, storage, buffer.dtype)
+    where = address(v, buffer.data, memory.dtype, index)
     _store(v, _generic(v, storage, "store"), v.arith.cast(value, memory), where.pointer, where.offset, memory_of(v, storage))
+
+
+def _move_bits(v: Visitor, node: Any, storage: Storage, index: Any) -> None:
+    """An element of a type without scalar values can only be moved; its bits travel as an integer."""
+    source = node.value
+    memory = Type("scalar", signless(v.element(node.buffer.dtype)))
+    if not (isinstance(source, tirx.BufferLoad) and source.buffer.dtype == node.buffer.dtype):
+        v.unsupported(f"a computed value of dtype {node.buffer.dtype}", "convert to it in T.SimdVF")
+    where = storage_of(v, source.buffer.data)
+    if where.kind == "slot":
+        v.unsupported(f"{where.name} of dtype {source.buffer.dtype} outside a SIMT vector function")
+    value = _load(v, source, where, _only_index(v, source), memory)
+    target = address(v, node.buffer.data, memory.dtype, index)
+    _store(v, _generic(v, storage, "store"), value, target.pointer, target.offset, memory_of(v, storage))
 
 
 UB = "ub"
@@ -360,10 +418,11 @@ def _generic(v: Visitor, storage: Storage, verb: str) -> str:
     return f"{verb}_scalar"
 
 
-def _element(v: Visitor, tir_dtype: Any) -> tuple[Type, Type]:
-    """Type of an element as a value, and as it lies in memory (booleans are bytes)."""
+def _element(v: Visitor, storage: Storage, tir_dtype: Any) -> tuple[Type, Type]:
+    """Type of an element as a value, and as it lies in memory: booleans are bytes, stacks know no unsigned integers."""
     type = v.scalar_type(tir_dtype)
-    return type, Type("scalar", DTYPES["int8"]) if type.dtype.category == "bool" else type
+    carried = type.dtype.category == "bool" or (storage.kind == "stack" and type.dtype.is_integer)
+    return type, Type("scalar", signless(type.dtype)) if carried else type
 
 
 def _only_index(v: Visitor, node: Any) -> Any:
@@ -372,5 +431,5 @@ def _only_index(v: Visitor, node: Any) -> Any:
     if getattr(node, "predicate", None) is not None:
         v.unsupported(f"predicated access to {node.buffer.name}")
     if split_lanes(str(node.indices[0].dtype))[1] != 1:
-        v.unsupported(f"vector access to {node.buffer.name}", "short vectors in T.SimtVF have no rule in this version")
+        v.unsupported(f"vector access to {node.buffer.name}", "inside T.SimdVF use the T.simd.* operations")
     return node.indices[0]

@@ -231,10 +231,7 @@ def reinterpret(v: Visitor, node: Any, a: Any) -> Value:
 def _only_scalar(v: Visitor, node: Any) -> None:
     lanes = split_lanes(str(node.dtype))[1]
     if lanes != 1:
-        v.unsupported(
-            f"{type(node).__name__} on {node.dtype}",
-            "inside T.SimdVF use the T.simd.* operations; short vectors in T.SimtVF have no rule in this version",
-        )
+        v.unsupported(f"{type(node).__name__} on {node.dtype}", "inside T.SimdVF use the T.simd.* operations")
 
 
 _SAFE = (tirx.IntImm, tirx.FloatImm, tirx.Var)
