@@ -38,19 +38,22 @@ inline float DecodeFloat8(uint8_t code) {
   return code & 0x80 ? -x : x;
 }
 
-// To nearest even. Saturating: overflow and infinities become the largest finite value and NaN becomes 0.
+// To nearest even. Saturating: overflow and infinities become the largest finite value and NaN becomes 0. No branches,
+// so that loops become vector code.
 template <class F>
-inline uint8_t EncodeFloat8(float x, bool saturate) {
-  const uint8_t sign = std::signbit(x) ? 0x80 : 0;
-  if (x != x) return saturate ? 0 : sign | F::kNan;
-  const uint8_t over = sign | (saturate ? F::kMax : F::kOverflow);
-  if (std::isinf(x)) return over;
-  if (x == 0) return sign;
-  const int e = std::max(std::ilogb(x), 1 - F::kBias) - F::kMantissa;
+inline uint32_t EncodeFloat8(float x, bool saturate) {
+  constexpr int kShift = 23 - F::kMantissa;
+  const uint32_t w = BitCast<uint32_t>(x), magnitude = w & 0x7FFFFFFFu, sign = w >> 24 & 0x80u;
   // Codes of one sign are the integers in order, so a rounding that carries goes to the next exponent by itself.
-  const int steps = static_cast<int>(std::nearbyint(std::ldexp(std::fabs(static_cast<double>(x)), -e)));
-  const int code = steps + ((e + F::kMantissa - (1 - F::kBias)) << F::kMantissa);
-  return code > F::kMax ? over : sign | static_cast<uint8_t>(code);
+  const uint32_t nearest = (magnitude + ((1u << (kShift - 1)) - 1) + (magnitude >> kShift & 1)) >> kShift;
+  const uint32_t normal = nearest - ((127u - F::kBias) << F::kMantissa);
+  // Below the normal numbers: adding a number whose last bit is one step rounds there.
+  constexpr uint32_t kStep = (127u + 24 - F::kBias - F::kMantissa) << 23;
+  const uint32_t subnormal = BitCast<uint32_t>(BitCast<float>(magnitude) + BitCast<float>(kStep)) - kStep;
+  const uint32_t code = magnitude < ((128u - F::kBias) << 23) ? subnormal : normal;
+  const uint32_t finite = code > F::kMax ? (saturate ? F::kMax : F::kOverflow) : code;
+  const uint32_t nan = saturate ? 0 : sign | F::kNan;
+  return magnitude > 0x7F800000u ? nan : sign | finite;
 }
 
 // --- HiF8: a prefix tells how many bits the exponent has, the rest is mantissa ---

@@ -111,14 +111,13 @@ struct Decoded {
 template <float (*kDecode)(uint8_t)>
 const Inst* WidenByte(Context& c, const Inst* in) {
   const float* value = Decoded<kDecode>::Get().value;
-  const uint8_t* s = c.V<uint8_t>(in->a);
-  const uint64_t* m = c.M(in->c);
-  float out[64];
-  for (int i = 0; i < 64; ++i) {
-    const int from = 4 * i + static_cast<int>(in->imm);
-    out[i] = LaneActive<1>(m, from) ? value[s[from]] : 0.0f;
-  }
-  std::memcpy(c.v + in->d, out, kVectorBytes);
+  const uint32_t* s = c.V<uint32_t>(in->a);
+  float* d = c.V<float>(in->d);
+  const int part = static_cast<int>(in->imm);
+  for (int i = 0; i < 64; ++i) d[i] = value[s[i] >> (8 * part) & 0xFF];
+  uint64_t m[4];
+  SourceMask<1>(c.M(in->c), part, m);
+  ZeroInactive<4>(d, m);
   return in + 1;
 }
 
@@ -150,9 +149,19 @@ const Inst* NarrowToByte(Context& c, const Inst* in) {
   return in + 1;
 }
 template <class F>
-struct ToFloat8 {
-  static uint8_t Encode(float x, bool saturate, bool) { return EncodeFloat8<F>(x, saturate); }
-};
+PTO_CLONES const Inst* NarrowToFloat8(Context& c, const Inst* in) {
+  const float* __restrict s = c.V<float>(in->a);
+  uint32_t* __restrict d = c.V<uint32_t>(in->d);
+  const int shift = 8 * static_cast<int>(in->imm);
+  if (in->flag) {
+    for (int i = 0; i < 64; ++i) d[i] = EncodeFloat8<F>(s[i], true) << shift;
+  } else {
+    for (int i = 0; i < 64; ++i) d[i] = EncodeFloat8<F>(s[i], false) << shift;
+  }
+  ZeroInactive<4>(d, c.M(in->c));
+  return in + 1;
+}
+
 struct ToHif8 {
   template <class S>
   static uint8_t Encode(S x, bool saturate, bool hybrid) {
@@ -285,8 +294,8 @@ const Pair kPairs[] = {
     {DType::kF8E8M0, DType::kBF16, &WidenE8M0},
     {DType::kF4E2M1x2, DType::kBF16, &WidenPair<E2M1>},
     {DType::kF4E1M2x2, DType::kBF16, &WidenPair<E1M2>},
-    {DType::kF32, DType::kF8E4M3, &NarrowToByte<ToFloat8<E4M3>, float>},
-    {DType::kF32, DType::kF8E5M2, &NarrowToByte<ToFloat8<E5M2>, float>},
+    {DType::kF32, DType::kF8E4M3, &NarrowToFloat8<E4M3>},
+    {DType::kF32, DType::kF8E5M2, &NarrowToFloat8<E5M2>},
     {DType::kF32, DType::kHiF8, &NarrowToByte<ToHif8, float>},
     {DType::kF16, DType::kHiF8, &NarrowToByte<ToHif8, F16>},
     {DType::kBF16, DType::kF8E8M0, &NarrowToByte<ToE8M0, BF16>},
