@@ -23,6 +23,7 @@ def vector_add(a, b, c, block: int = 1024):
 if __name__ == "__main__":
     x, y = torch.randn(10_000), torch.randn(10_000)
     out = torch.empty_like(x)
-    vector_add(x, y, out)
+    kernel = vector_add.compile(x, y, out)
+    kernel(x, y, out)
     torch.testing.assert_close(out, x + y)
-    print(vector_add.compile(x, y, out).get_kernel_source())
+    print(kernel.get_kernel_source())

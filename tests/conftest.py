@@ -13,6 +13,7 @@ os.environ["TILELANG_CACHE_DIR"] = _CACHE.name
 os.environ["TILELANG_PTO_CHECK"] = "1"
 for _name in ("TILELANG_PTO_DEVICE", "TILELANG_PTO_SURFACE", "TILELANG_PTO_THREADS", "TILELANG_TARGET", "TILELANG_DEFAULT_TARGET"):
     os.environ.pop(_name, None)
+os.environ.pop("TILELANG_PTO_DEBUG", None)
 
 import tilelang_pto  # noqa: E402, F401
 

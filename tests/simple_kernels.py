@@ -33,6 +33,22 @@ def strided_scale():
     return scale
 
 
+def related_extents():
+    """Extents that follow from another one, and scalars of two more kinds."""
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def related(
+        a: T.Tensor((n,), "float32"), b: T.Tensor((n * 2 + 1, n), "float32"), c: T.Tensor((n, n), "float32"), step: T.int32, add: T.bool
+    ):
+        with T.Kernel(4), T.SimtVF(threads=64):
+            for i in T.Parallel(n):
+                if add:
+                    c[i, 0] = a[i] + b[i, 0] + T.float32(step)
+
+    return related
+
+
 def copy_twice():
     """Two device functions with a buffer in global memory between them."""
 

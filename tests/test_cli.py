@@ -69,7 +69,13 @@ def test_emit_an_importable_module(monkeypatch):
         ([f"{KERNELS}:add_64", "--arg", "x=1"], "takes no --arg"),
         ([f"{KERNELS}:make_add", "--arg", "x"], "is not NAME=VALUE"),
         ([f"{KERNELS}:make_add", "--arg", "height=1"], "unexpected keyword argument 'height'"),
-        ([f"{KERNELS}:make_add", "--arg", "width=float33[2]"], "torch has no dtype 'float33'"),
+        (
+            [f"{KERNELS}:make_add", "--arg", "width=float33[2]"],
+            "torch has no dtype 'float33'; use its names (float32, bfloat16, ...) or short",
+        ),
+        ([f"{KERNELS}:make_add", "--arg", "width=float32[n]"], "a tensor is written dtype[extent,...]"),
+        ([f"{KERNELS}:make_add", "--arg", "width=float32[-1]"], "a tensor is written dtype[extent,...]"),
+        ([f"{KERNELS}:make_add", "--arg", "width=float32[2"], "a tensor is written dtype[extent,...]"),
     ],
 )
 def test_emit_mistakes_give_one_line(arguments, message):
@@ -78,12 +84,138 @@ def test_emit_mistakes_give_one_line(arguments, message):
     assert message in one_line(result.output)
 
 
-def test_emit_of_a_broken_file(tmp_path):
+def test_emit_into_a_file_that_cannot_be_written(tmp_path):
+    result = run("emit", f"{KERNELS}:add_64", "-o", str(tmp_path / "none" / "x.py"))
+    assert result.exit_code == 1
+    assert result.output.strip() == f"Error: {tmp_path}/none/x.py cannot be written: No such file or directory"
+
+
+FAULTY = """
+import tilelang
+from tilelang.ascend import language as T
+
+
+def helper(x):
+    return x / 0  # line 7
+
+
+@T.prim_func
+def outside(a: T.Tensor((64,), "float32"), c: T.Tensor((64,), "float32")):
+    with T.Kernel(1) as core:
+        for i in T.Parallel(64):
+            c[i] = a[i]
+
+
+@tilelang.jit(target="pto")
+def undefined(n: int = 64):
+    @T.prim_func
+    def kernel(a: T.Tensor((n,), "float32"), c: T.Tensor((n,), "float32")):
+        with T.Kernel(1) as core, T.SimtVF(threads=64):
+            for i in T.Parallel(n):
+                c[i] = a[i] + nothing  # line 23
+
+    return kernel
+
+
+@tilelang.jit(target="pto")
+def called(a, c):
+    a: T.Tensor[(64,), T.float32]
+    c: T.Tensor[(64,), T.float32]
+    with T.Kernel(1) as core, T.SimtVF(threads=64):
+        for i in T.Parallel(64):
+            c[i] = a[i] + helper(1)
+
+
+@tilelang.jit(target="pto")
+def indexed(a, c):
+    a: T.Tensor[(64,), T.float32]
+    c: T.Tensor[(64,), T.float32]
+    with T.Kernel(1) as core, T.SimtVF(threads=64):
+        for i in T.Parallel(64):
+            c[i, i] = a[i]  # line 43
+
+
+@tilelang.jit(target="pto")
+def typed(a, c):
+    n = T.dynamic("n")
+    a: T.Tensor[(n, 4), T.bfloat16]
+    c: T.Tensor[(n,), T.float32]
+    with T.Kernel(1) as core, T.SimtVF(threads=64):
+        for i in T.Parallel(n):
+            c[i] = T.float32(a[i, 0])
+"""
+
+
+@pytest.fixture
+def faulty(tmp_path):
+    path = tmp_path / "faulty_kernels.py"
+    path.write_text(FAULTY)
+    return path
+
+
+VECTORS = ["--arg", "a=f32[64]", "--arg", "c=f32[64]"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "line", "message"),
+    [
+        ("undefined", [], 23, "NameError: name 'nothing' is not defined"),
+        ("called", VECTORS, 7, "ZeroDivisionError: division by zero"),
+        ("indexed", VECTORS, 43, "cannot be indexed with the 2-dimensional indices"),
+        ("outside", [], None, "T.Parallel loop 'i' must be inside a VF block"),
+    ],
+)
+def test_what_tilelang_refuses_is_one_line_with_its_place(faulty, kernel, arguments, line, message):
+    result = run("emit", f"{faulty}:{kernel}", *arguments)
+    assert result.exit_code == 1
+    assert len(result.output.strip().splitlines()) == 1
+    assert message in one_line(result.output)
+    if line is not None:
+        assert f"Error: {faulty}:{line}: {kernel} cannot be traced" in result.output
+
+
+def test_debugging_keeps_the_traceback(faulty, monkeypatch):
+    monkeypatch.setenv("TILELANG_PTO_DEBUG", "1")
+    assert isinstance(run("emit", f"{faulty}:undefined").exception, NameError)
+    assert isinstance(run("emit", f"{faulty}:outside").exception, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def (:\n", "{file}:1: {file} cannot be imported: SyntaxError: "),
+        ("\nimport no_such_module_x\n", "{file}:2: {file} cannot be imported: ModuleNotFoundError: "),
+        ("\n\n1 / 0\n", "{file}:3: {file} cannot be imported: ZeroDivisionError: "),
+    ],
+)
+def test_emit_of_a_broken_file(tmp_path, text, message):
     broken = tmp_path / "broken_kernels.py"
-    broken.write_text("def (:\n")
+    broken.write_text(text)
     result = run("emit", f"{broken}:add")
     assert result.exit_code == 1
-    assert "SyntaxError" in one_line(result.output)
+    assert message.format(file=broken) in one_line(result.output)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "bfloat16"])
+def test_short_names_of_types(faulty, dtype):
+    result = run("emit", f"{faulty}:typed", "--arg", f"a={dtype}[8,4]", "--arg", "c=f32[8]")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("a", "c", "message"),
+    [
+        ("f32[8,4]", "f32[8]", "--arg a has dtype float32, typed expects bfloat16"),
+        ("bf16[8,4]", "f16[8]", "--arg c has dtype float16, typed expects float32"),
+        ("bf16[8]", "f32[8]", "--arg a has 1 dimensions, typed expects 2"),
+        ("bf16[8,5]", "f32[8]", "--arg a has extent 5 at shape[1], typed expects 4"),
+        ("bf16[8,4]", "f32[9]", "--arg c has extent 9 at shape[0], typed expects 8 (a.shape[0])"),
+    ],
+)
+def test_tensors_are_held_against_the_annotations(faulty, a, c, message):
+    result = run("emit", f"{faulty}:typed", "--arg", f"a={a}", "--arg", f"c={c}")
+    assert result.exit_code == 1
+    assert message in one_line(result.output)
 
 
 def test_check_prints_findings_with_their_lines(tmp_path):
@@ -100,6 +232,44 @@ def test_check_prints_findings_with_their_lines(tmp_path):
     assert "no_such_call" in result.output
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("pto.store(a, a, 0, 0)", "pto.store takes 3 positional arguments, 4 given"),
+        ("pto.store(a)", "pto.store lacks "),
+        ("pto.store(a, a, 0, where=1)", "pto.store has no parameter 'where'"),
+        ("pto.f32(1, 2)", "pto.f32 takes one number, 2 arguments given"),
+        ("return 1", "a kernel returns nothing"),
+        ("pto.no_such_call(a)", "has no pto.no_such_call"),
+    ],
+)
+def test_findings_name_their_subject(call, message):
+    text = (
+        "from ptodsl import pto\n\n\n"
+        '@pto.jit(name="k", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)\n'
+        f'def k(a: pto.ptr(pto.f32, "gm")):\n    {call}\n'
+    )
+    result = run("check", "-", stdin=text)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("<stdin>:6: ")
+    assert message in result.stdout
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "import tilelang\n", "x = (\n", FAULTY, "from ptodsl_tools import pto\n"])
+def test_check_of_something_else(tmp_path, text):
+    file = tmp_path / "kernels.py"
+    file.write_text(text)
+    for result in (run("check", str(file)), run("check", "-", stdin=text)):
+        assert result.exit_code == 1
+        assert "is not a PTODSL module" in one_line(result.output)
+        assert len(result.output.splitlines()) == 1
+    assert f"did you mean tilelang-pto emit {file}:KERNEL?" in run("check", str(file)).output
+
+
+def test_check_says_what_it_does_not_check():
+    assert "types of operands are not checked" in " ".join(run("check", "--help").output.split())
+
+
 def test_check_of_a_missing_or_binary_file(tmp_path):
     assert "does not exist" in run("check", str(tmp_path / "none.py")).output
     binary = tmp_path / "x.bin"
@@ -110,7 +280,7 @@ def test_check_of_a_missing_or_binary_file(tmp_path):
 def test_doctor_lists_what_is_found():
     result = run("doctor")
     assert result.exit_code == 0, result.output
-    for name in ("TileLang", "PTODSL", "ptoas", "bisheng", "NPU", "native library", "surface", "device"):
+    for name in ("TileLang", "PTODSL", "ptoas", "bisheng", "NPU", "native library", "surface", "device", "threads", "check", "debug"):
         assert any(line.startswith(name) for line in result.output.splitlines()), name
     assert "compiled for sim" in result.output
 
@@ -120,6 +290,27 @@ def test_doctor_with_a_device_that_is_not_there(monkeypatch):
     result = run("doctor")
     assert result.exit_code == 1
     assert "torch_npu" in result.output
+    assert "instead: TILELANG_PTO_DEVICE=sim" in result.output
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "advice"),
+    [
+        ("TILELANG_PTO_THREADS", "many", "use a number from 1 to 4096"),
+        ("TILELANG_PTO_CHECK", "perhaps", "use one of 1, true, yes, on, 0, false, no, off"),
+        ("TILELANG_PTO_DEBUG", "perhaps", "use one of 1"),
+        ("TILELANG_PTO_SURFACE", "1999", "use one of: auto"),
+        ("TILELANG_PTO_DEVICE", "gpu", "use auto, sim or npu"),
+    ],
+)
+def test_doctor_with_a_bad_setting(monkeypatch, variable, value, advice):
+    monkeypatch.setenv(variable, value)
+    result = run("doctor")
+    assert result.exit_code == 1
+    row = next(line for line in result.output.splitlines() if line.startswith(variable.removeprefix("TILELANG_PTO_").lower()))
+    assert " error " in row
+    assert value in row
+    assert f"; instead: {advice}" in row
 
 
 def test_as_a_program_with_a_bad_setting(monkeypatch):

@@ -153,7 +153,7 @@ def test_the_simulator_takes_cpu_tensors():
 
 def test_an_npu_takes_its_own_tensors_only():
     text = with_outputs(vector_add(), "npu").script()
-    assert "expected ext_dev" in text
+    assert "is on the wrong device: expected ext_dev, got {device}" in text
     assert "__tvm_set_device" in text
     assert ', 0, 10, "int32") == 1)' not in text
     assert "0, 10, 12)" in text
@@ -162,9 +162,26 @@ def test_an_npu_takes_its_own_tensors_only():
 def test_checks_say_what_is_expected():
     text = lower_function(vector_add()).host.script()
     assert "violates packed ABI constraint" not in text
-    assert "kernel add input a shape[1] must be 64" in text
-    assert "kernel add input b shape[0] must be equal to a.shape[0]" in text
-    assert "kernel add input c strides[0] must be 64" in text
+    assert "kernel add: argument a has shape[1] = {number}, expected 64" in text
+    assert "kernel add: argument b has shape[0] = {number}, expected {number} (a.shape[0])" in text
+    assert "kernel add: argument c has strides[0] = {number}, expected 64" in text
+
+
+@pytest.mark.parametrize("device", ["sim", "npu"])
+@pytest.mark.parametrize("make", [vector_add, strided_scale, copy_twice, lambda: with_outputs(vector_add(), "sim")])
+def test_no_check_prints_swapped_or_garbage_numbers(make, device):
+    """TileLang's C code adds two numbers to the message of every equality that is still an assertion."""
+    made = make()
+    host_module = made if isinstance(made, tvm.IRModule) else lower_function(made, target=pto_target_for(device)).host
+    left = []
+
+    def visit(node):
+        if isinstance(node, tirx.AssertStmt) and isinstance(node.condition, tirx.EQ):
+            left.append(node)
+
+    for func in host_module.functions.values():
+        tirx.stmt_functor.post_order_visit(func.body, visit)
+    assert left == []
 
 
 def test_a_pto_target_is_what_the_default_lowering_uses():

@@ -49,6 +49,7 @@ def sim_launch(
     grid: int = 1,
     host_threads: int = 0,
     max_steps: int = 0,
+    text: str = "",
 ) -> dict[str, int]:
     """Run blocks ``0..grid-1`` of one function of a program.
 
@@ -59,6 +60,7 @@ def sim_launch(
         grid: number of blocks.
         host_threads: host threads to use; 0 means all.
         max_steps: instructions after which a block counts as endless; 0 means the default.
+        text: the module text the program was recorded from; errors quote its line.
 
     Returns:
         Counts of what was executed.
@@ -70,16 +72,18 @@ def sim_launch(
     launch = _function("tilelang_pto.sim_launch")
     answer = json.loads(str(launch(program, function, [_tensor(a) for a in args], grid, host_threads, max_steps)))
     if "error" in answer:
-        raise _error(answer["error"])
+        raise _error(answer["error"], text.splitlines())
     return dict(answer)
 
 
-def _error(error: dict[str, Any]) -> SimulationError:
+def _error(error: dict[str, Any], lines: Sequence[str]) -> SimulationError:
     where = []
     if error["function"]:
         where.append(f"kernel {error['function']}")
     if error["file"] or error["line"] >= 0:
         where.append(f"{error['file']}:{error['line']}" if error["line"] >= 0 else error["file"])
+        if 0 < error["line"] <= len(lines) and lines[error["line"] - 1].strip():
+            where.append(lines[error["line"] - 1].strip())
     if error["op"]:
         where.append(error["op"])
     if error["core"] >= 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from typing import TYPE_CHECKING
 
 from tilelang.backend import module as registry
@@ -15,8 +14,8 @@ from tvm import IRModule
 from tvm.ir.transform import PassContext
 from tvm.target import Target
 
-from tilelang_pto import pipeline
-from tilelang_pto.errors import ConfigurationError
+from tilelang_pto import pipeline, settings
+from tilelang_pto.errors import ConfigurationError, PtoError
 from tilelang_pto.target import KIND, is_pto_target, settings_of
 
 if TYPE_CHECKING:
@@ -27,33 +26,54 @@ if TYPE_CHECKING:
 __all__ = ["BACKEND_NAME", "build", "emit", "register"]
 
 BACKEND_NAME = "pto"
-CHECK_VARIABLE = "TILELANG_PTO_CHECK"
 FAST_MATH = "tl.enable_fast_math"
 
 
-def _checking() -> bool:
-    return os.environ.get(CHECK_VARIABLE, "").strip().lower() not in ("0", "false", "no", "off")
-
-
 def emit(mod: IRModule, target: Target) -> EmittedModule:
-    """The PTODSL text of the device functions of ``mod``, checked against the API table of the target's surface."""
+    """The PTODSL text of the device functions of ``mod``, checked against the API table of the target's surface.
+
+    Errors say where they are in the kernel; the frames of the code generator would only hide that, so they are dropped unless
+    ``TILELANG_PTO_DEBUG`` is on.
+    """
+    debugging = settings.debugging()
+    try:
+        return _emit(mod, target)
+    except PtoError as error:
+        if debugging:
+            raise
+        raise error.with_traceback(None) from None
+
+
+def build(mod: IRModule, target: Target) -> Module:
+    """Device code generation: TIR to a runtime module of kind ``pto``. Errors are cut as those of :func:`emit`."""
+    debugging = settings.debugging()
+    try:
+        return _build(mod, target)
+    except PtoError as error:
+        if debugging:
+            raise
+        raise error.with_traceback(None) from None
+
+
+def _emit(mod: IRModule, target: Target) -> EmittedModule:
     from tilelang_pto.codegen import emit_module
     from tilelang_pto.codegen.surface import require_clean, select_surface
 
+    checking = settings.checking()
     surface = select_surface(settings_of(target).surface)
     fast_math = bool(PassContext.current().config.get(FAST_MATH, False))
     emitted = emit_module(pipeline.stashed_module(mod), surface=surface, fast_math=fast_math)
-    if _checking():
+    if checking:
         require_clean(emitted.text, surface)
     return emitted
 
 
-def build(mod: IRModule, target: Target) -> Module:
-    """Device code generation: TIR to a runtime module of kind ``pto``."""
+def _build(mod: IRModule, target: Target) -> Module:
     from tilelang_pto.runtime.module import create_module
 
-    settings = settings_of(target)
-    return create_module(emit(mod, target), pipeline.launch_parameters(mod), device=settings.device, surface=settings.surface)
+    settings.host_threads()  # what a launch would refuse is refused before the work
+    chosen = settings_of(target)
+    return create_module(_emit(mod, target), pipeline.launch_parameters(mod), device=chosen.device, surface=chosen.surface)
 
 
 def _make_backend() -> BackendModule:

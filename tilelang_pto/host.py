@@ -1,8 +1,8 @@
-"""Changes to the host function TileLang generates: tensor extents for the device calls, device type, clearer messages.
+"""Changes to the host function TileLang generates: tensor extents for the device calls, device type.
 
-The host function unpacks and checks the arguments, then calls each device function by name. Three things are missing
-there for us: the device functions are not told how large their tensors are (the simulator checks bounds per tensor), the checks
-insist on an external device (the simulator takes CPU tensors), and some checks do not say what was expected.
+The host function unpacks and checks the arguments, then calls each device function by name. Two things are missing
+there for us: the device functions are not told how large their tensors are (the simulator checks bounds per tensor), and the checks
+insist on an external device (the simulator takes CPU tensors). The messages of the checks are the matter of ``argument_checks.py``.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from tvm import tirx
 from tvm.arith import Analyzer
 from tvm.ir import PointerType
 
-__all__ = ["add_extents", "allow_cpu_tensors", "extent_bytes", "state_expectations"]
+__all__ = ["add_extents", "allow_cpu_tensors", "extent_bytes"]
 
-# Fields of tvm_struct_get and tvm_struct_set: DLTensor.device.device_id and .device_type.
-_DEVICE_ID_FIELD = 9
+# The field DLTensor.device.device_type of tvm_struct_get and tvm_struct_set.
 _DEVICE_TYPE_FIELD = 10
 _EXT_DEV = 12
 _CPU = 1
-_VAGUE = " violates packed ABI constraint"
 
 
 def extent_bytes(buffer: tirx.Buffer) -> tirx.PrimExpr:
@@ -109,41 +107,6 @@ def allow_cpu_tensors(host: tirx.PrimFunc) -> tirx.PrimFunc:
             tirx.AssertStmt: message,
         },
     )
-
-
-def state_expectations(host: tirx.PrimFunc, kernel: str) -> tirx.PrimFunc:
-    """Say in shape, stride and offset checks what was expected."""
-
-    def message(node: tirx.AssertStmt) -> tirx.AssertStmt | None:
-        text = "".join(part.value for part in _texts(node))
-        if not text.endswith(_VAGUE):
-            return None
-        wanted = _expected(node.condition, kernel)
-        if wanted is None:
-            return None
-        return _assertion(node, [f"{text[: -len(_VAGUE)]} must be {wanted}"])
-
-    return _transform(host, {tirx.AssertStmt: message})
-
-
-def _expected(condition: tirx.PrimExpr, kernel: str) -> str | None:
-    if isinstance(condition, tirx.Or):
-        # strides: "... or the extent is 1"
-        condition = condition.a
-    if not isinstance(condition, tirx.EQ):
-        return None
-    sides = (condition.a, condition.b)
-    for side in sides:
-        if isinstance(side, tirx.IntImm):
-            return str(int(side))
-    if _DEVICE_ID_FIELD in [_struct_field(side, "tirx.tvm_struct_get") for side in sides]:
-        return "that of the first tensor"
-    # Two extents that share a name: the other tensor's comes first.
-    first = sides[0].value if isinstance(sides[0], tirx.Cast) else sides[0]
-    if isinstance(first, tirx.BufferLoad) and len(first.indices) == 1:
-        # The data variable of that load is named "<kernel>.<tensor>.shape".
-        return f"equal to {first.buffer.data.name.removeprefix(f'{kernel}.')}[{first.indices[0]}]"
-    return None
 
 
 def _transform(host: tirx.PrimFunc, rules: Mapping[type, Callable[..., object | None]]) -> tirx.PrimFunc:

@@ -14,7 +14,7 @@ from tvm import IRModule, tirx
 from tvm.ir import CallingConv
 from tvm.target import Target
 
-from tilelang_pto import host
+from tilelang_pto import argument_checks, host
 from tilelang_pto.codegen.attributes import EXTENT_PARAMETERS
 from tilelang_pto.errors import UnsupportedError
 from tilelang_pto.shape_parameters import extent_parameters
@@ -49,9 +49,9 @@ def AdaptHost(target: Target) -> tvm.transform.Pass:
             for device, extents in extent_parameters(func, devices).items():
                 mod.update_func(mod.get_global_var(device), devices[device].with_attr(EXTENT_PARAMETERS, sorted(extents)))
             adapted = host.add_extents(func, devices)
-            adapted = host.state_expectations(adapted, name.removeprefix("__tvm_ffi_"))
             if on_simulator:
                 adapted = host.allow_cpu_tensors(adapted)
+            adapted = argument_checks.name_refusals(adapted, name.removeprefix("__tvm_ffi_"))
             mod.update_func(mod.get_global_var(name), adapted)
         return mod
 

@@ -50,12 +50,15 @@ struct Entry {
 };
 
 int HostThreads() {
-  const char* text = std::getenv("TILELANG_PTO_THREADS");
-  if (text == nullptr || *text == '\0') return 0;
-  char* end = nullptr;
-  const long value = std::strtol(text, &end, 10);
-  if (end == text || *end != '\0' || value < 0 || value > 4096) {
-    Throw(kConfigurationError, std::string("TILELANG_PTO_THREADS=") + text +
+  const char* variable = std::getenv("TILELANG_PTO_THREADS");
+  std::string text = variable ? variable : "";
+  text.erase(0, text.find_first_not_of(" \t"));
+  text.erase(text.find_last_not_of(" \t") + 1);
+  if (text.empty()) return 0;
+  const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+  const long value = digits ? std::strtol(text.c_str(), nullptr, 10) : -1;
+  if (value < 0 || value > 4096) {
+    Throw(kConfigurationError, "TILELANG_PTO_THREADS=" + text +
                                    " is not a number of threads\n  instead: use a number from 1 to 4096, or 0 for all");
   }
   return static_cast<int>(value);
@@ -244,8 +247,32 @@ class PtoModuleObj : public tf::ModuleObj {
     try {
       engine::Launch(*program_, entry.name, values, grid, options, nullptr);
     } catch (const engine::Error& error) {
-      Throw(kSimulationError, error.what());
+      Throw(kSimulationError, Located(error));
     }
+  }
+
+  // The text of a run-time error with the line of PTODSL it points at: the file it names is not on disk.
+  std::string Located(const engine::Error& error) const {
+    std::string text = error.what();
+    const std::string line = SourceLine(error.place.line);
+    const std::string place = "\n  in " + error.place.file + ":" + std::to_string(error.place.line);
+    const size_t at = text.find(place);
+    if (!line.empty() && at != std::string::npos) text.insert(at + place.size(), "\n  in " + line);
+    return text;
+  }
+
+  // Line `number` of the text, from 1, without the space around it.
+  std::string SourceLine(int number) const {
+    size_t begin = 0;
+    for (; number > 1 && begin != std::string::npos; --number) {
+      begin = text_.find('\n', begin);
+      if (begin != std::string::npos) ++begin;
+    }
+    if (number < 1 || begin == std::string::npos) return "";
+    const std::string line = text_.substr(begin, text_.find('\n', begin) - begin);
+    const size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string::npos) return "";
+    return line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
   }
 
   // The number of blocks.

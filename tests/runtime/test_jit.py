@@ -56,7 +56,7 @@ def test_strides_and_scalars():
     assert torch.equal(kernel(view, 2.0), view * 2.0)
     assert torch.equal(kernel(view, 2), view * 2.0)
     assert torch.equal(kernel(wide[:1, :64], 3.0), view[:1] * 3.0)
-    with pytest.raises(RuntimeError, match="scalar factor expected float"):
+    with pytest.raises(RuntimeError, match="kernel scale: argument factor is not a number but a string"):
         kernel(view, "2")
 
 
@@ -103,15 +103,30 @@ def tensors(**changes) -> list:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (tensors(b=torch.zeros(6, 64, dtype=torch.float64)), "input b dtype mismatch, expected float32"),
-        (tensors(a=torch.zeros(6, 64, dtype=torch.int32)), "input a dtype mismatch, expected float32"),
-        (tensors(b=torch.zeros(6, 65)), r"input b shape\[1\] must be 64"),
-        (tensors(b=torch.zeros(7, 64)), r"input b shape\[0\] must be equal to a.shape\[0\]"),
-        (tensors(c=torch.zeros(64)), "input c ndim mismatch, expected 2"),
-        (tensors(c=torch.zeros(64, 6).T), r"input c strides\[.\] must be"),
-        (tensors(c=torch.zeros(6, 128)[:, :64]), r"input c strides\[0\] must be 64"),
-        (tensors(a=None), r"add\.a is expected to have non-NULL pointer"),
-        (tensors(a=3), "input a expected pointer or tensor handle"),
+        (tensors(b=torch.zeros(6, 64, dtype=torch.float64)), "argument b has the wrong dtype: expected float32, got float64"),
+        (tensors(a=torch.zeros(6, 64, dtype=torch.int32)), "argument a has the wrong dtype: expected float32, got int32"),
+        (tensors(b=torch.zeros(6, 65)), r"argument b has shape\[1\] = 65, expected 64"),
+        (tensors(b=torch.zeros(7, 64)), r"argument b has shape\[0\] = 7, expected 6 \(a\.shape\[0\]\)"),
+        (tensors(c=torch.zeros(64)), "argument c has the wrong number of dimensions: expected 2, got 1"),
+        (tensors(c=torch.zeros(64, 6).T), r"argument c has strides\[1\] = 6, expected 1"),
+        (tensors(c=torch.zeros(6, 128)[:, :64]), r"argument c has strides\[0\] = 128, expected 64"),
+        (tensors(b=torch.zeros(6, 64).bfloat16()), "argument b has the wrong dtype: expected float32, got bfloat16"),
+        (tensors(b=torch.zeros(6, 64) > 0), "argument b has the wrong dtype: expected float32, got bool"),
+        (tensors(a=torch.tensor(1.0)), "argument a has the wrong number of dimensions: expected 2, got 0"),
+        (tensors(b=torch.zeros(1, 6, 64)), "argument b has the wrong number of dimensions: expected 2, got 3"),
+        (tensors(a=None), "argument a is None, a tensor is expected"),
+        (tensors(a=3), "argument a is not a tensor but an int"),
+        (tensors(b=2.5), "argument b is not a tensor but a float"),
+        (tensors(b=True), "argument b is not a tensor but a bool"),
+        (tensors(a=[1.0, 2.0]), "argument a is not a tensor but a list or tuple"),
+        (tensors(a=(torch.zeros(6, 64),)), "argument a is not a tensor but a list or tuple"),
+        (tensors(b={"x": 1}), "argument b is not a tensor but a dict"),
+        (tensors(b="x"), "argument b is not a tensor but a string"),
+        (tensors(b="a string that is not small"), "argument b is not a tensor but a string"),
+        (tensors(b=b"x"), "argument b is not a tensor but bytes"),
+        (tensors(b=print), "argument b is not a tensor but a function"),
+        (tensors(b=torch.float32), "argument b is not a tensor but a dtype"),
+        (tensors(b=object()), "argument b is not a tensor but a Python object"),
     ],
 )
 def test_wrong_arguments_are_refused_by_name(add, arguments, message):
@@ -120,6 +135,31 @@ def test_wrong_arguments_are_refused_by_name(add, arguments, message):
     with pytest.raises(RuntimeError, match=message):
         add(*arguments)
     assert torch.equal(written, before)
+
+
+def test_extents_that_are_expressions():
+    from simple_kernels import related_extents
+
+    kernel = tilelang.compile(related_extents(), target="pto")
+    zeros = torch.zeros
+    kernel(zeros(4), zeros(9, 4), zeros(4, 4), 1, True)
+    for b, c, message in (
+        (zeros(8, 4), zeros(4, 4), r"argument b has shape\[0\] = 8, expected 9"),
+        (zeros(9, 5), zeros(4, 4), r"argument b has shape\[1\] = 5, expected 4 \(a\.shape\[0\]\)"),
+        (zeros(9, 4), zeros(4, 5), r"argument c has shape\[1\] = 5, expected 4 \(a\.shape\[0\]\)"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            kernel(zeros(4), b, c, 1, True)
+    with pytest.raises(RuntimeError, match="argument step is not an integer but a float"):
+        kernel(zeros(4), zeros(9, 4), zeros(4, 4), 1.5, True)
+    with pytest.raises(RuntimeError, match="argument add is not a bool but a string"):
+        kernel(zeros(4), zeros(9, 4), zeros(4, 4), 1, "x")
+
+
+@pytest.mark.parametrize("value", [[1.0], "x", 3, None])
+def test_a_kernel_that_allocates_its_result_checks_too(add_out, value):
+    with pytest.raises(RuntimeError, match="argument a is "):
+        add_out(value, torch.zeros(6, 64))
 
 
 @pytest.mark.parametrize("count", [0, 2, 4])
@@ -133,7 +173,7 @@ def test_wrong_number_of_arguments(add, add_out, count):
 def test_cpu_tensors_are_refused_by_a_kernel_for_an_npu():
     target = Target({"kind": "ascend", "keys": ["pto", "ascend"], FEATURE: "device=npu"})
     kernel = tilelang.compile(vector_add(), target=target)
-    with pytest.raises(RuntimeError, match="input a device_type mismatch, expected ext_dev"):
+    with pytest.raises(RuntimeError, match="argument a is on the wrong device: expected ext_dev, got cpu"):
         kernel(*tensors())
 
 

@@ -102,7 +102,9 @@ def test_an_access_out_of_bounds_says_where(module):
         module["bump"](x, 0, 1.0, 2, 0, 32)
     places = caught.value.where
     assert "kernel bump" in places
-    assert any("bump.pto.py:9" in place for place in places)
+    at = next(number for number, place in enumerate(places) if "bump.pto.py:9" in place)
+    assert places[at + 1] == "pto.store(pto.load(x, offset) + by, x, offset)"
+    assert "of tensor x, which has 32 bytes" in caught.value.what
     assert x[0] in (0, 1)
 
 

@@ -95,7 +95,7 @@ def test_only_active_threads_divide_and_access() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("pto.store(t, y, t + 1)", "at byte offset 256 of tensor argument 1, which has 256 bytes (thread 63)"),
+        ("pto.store(t, y, t + 1)", "at byte offset 256 of tensor y, which has 256 bytes (thread 63)"),
         ("pto.store(t, y, t - 1)", "byte offset -4"),
         ("pto.store(pto.floordiv(t, t - 7), y, t)", "division by zero in thread 7"),
         ("buf = pto.alloc_buffer((4,), pto.i32)\npto.store(t, buf, t)", "element 4 of 4"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilelang_pto.errors import SimulationError
-from tilelang_pto.sim import record_module
+from tilelang_pto.sim import record_module, run
 
 _native = pytest.importorskip("tilelang_pto._native")
 
@@ -143,10 +143,10 @@ def test_fresh_memory_is_poisoned() -> None:
     [
         ("pto.mte_gm_ub(x, pto.addptr(a, 1), 0, 256, nburst=(1, 256, 256))\n", "not a multiple of 32"),
         ("pto.mte_gm_ub(x, a, 0, 4, nburst=(2, 4, 4))\n", "not a multiple of 32"),
-        ("pto.mte_gm_ub(pto.addptr(x, -1), a, 0, 256, nburst=(1, 256, 256))\n", "byte offset -4 of tensor argument 0, which has 256"),
+        ("pto.mte_gm_ub(pto.addptr(x, -1), a, 0, 256, nburst=(1, 256, 256))\n", "byte offset -4 of tensor x, which has 256"),
         ("pto.mte_gm_ub(x, pto.addptr(a, 65536 - 8), 0, 64, nburst=(1, 64, 64))\n", "UB access out of bounds: 64 bytes at address 262112"),
         ("pto.mte_gm_ub(x, a, 0, n, nburst=(1, 256, 256))\n", "burst length is -1"),
-        ("pto.store(1.0, y, 64)\n", "4 bytes at byte offset 256 of tensor argument 1"),
+        ("pto.store(1.0, y, 64)\n", "4 bytes at byte offset 256 of tensor y"),
         ('p = pto.castptr(pto.const(64, dtype=pto.i64), pto.ptr(pto.f32, "gm"))\npto.store(1.0, p, 0)\n', "does not come from"),
         ("pto.store(pto.cast(pto.floordiv(5, n + 1), pto.f32), y, 0)\n", "division by zero"),
     ],
@@ -155,3 +155,15 @@ def test_accesses_are_checked(body: str, message: str) -> None:
     error = stopped(body, n=-1)
     assert message in error.what
     assert any(place.startswith("k.py:") for place in error.where)
+
+
+def test_a_run_from_text_quotes_the_line() -> None:
+    text = (
+        "from ptodsl import pto\n\n\n"
+        '@pto.jit(name="k", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)\n'
+        'def k(out: pto.ptr(pto.f32, "gm")):\n    pto.store(1.0, out, 64)\n'
+    )
+    with pytest.raises(SimulationError, match="of tensor out, which has 256 bytes") as caught:
+        run(text, "k", np.zeros(64, np.float32))
+    at = next(number for number, place in enumerate(caught.value.where) if place.endswith(":6"))
+    assert caught.value.where[at + 1] == "pto.store(1.0, out, 64)"

@@ -11,6 +11,7 @@ from tilelang_pto.cli.demo import demo
 from tilelang_pto.cli.doctor import doctor
 from tilelang_pto.cli.emit import emit
 from tilelang_pto.errors import PtoError
+from tilelang_pto.settings import debugging
 from tilelang_pto.version import __version__
 
 __all__ = ["cli", "main"]
@@ -35,10 +36,14 @@ for command in (demo, emit, check, doctor):
 
 
 def main() -> None:
-    """Entry point. What a user can get wrong ends in one line, never in a traceback."""
+    """Entry point. What a user can get wrong ends in one line, never in a traceback (with ``TILELANG_PTO_DEBUG=1`` it does)."""
+    keep_traceback = False
     try:
+        keep_traceback = debugging()
         cli(prog_name="tilelang-pto")
     except PtoError as error:
+        if keep_traceback:
+            raise
         parts = [error.what, *(f"in {place}" for place in error.where)]
         if error.advice:
             parts.append(f"instead: {error.advice}")

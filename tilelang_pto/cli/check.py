@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import click
@@ -13,6 +14,8 @@ Examples:
   tilelang-pto emit kernels.py:add | tilelang-pto check -
 """
 
+_IMPORT = re.compile(r"^[ \t]*(from|import)[ \t]+ptodsl\b", re.MULTILINE)
+
 
 @click.command(epilog=EPILOG)
 @click.option("--surface", metavar="NAME", help="PTODSL API: auto, 2026-08 or 2026-09 (default: TILELANG_PTO_SURFACE, else auto).")
@@ -20,8 +23,8 @@ Examples:
 def check(file: str, surface: str | None) -> None:
     """Test PTODSL text against the PTODSL API.
 
-    Every name, argument count, keyword and literal is looked up in the API table. Findings are printed as FILE:LINE: MESSAGE; the exit
-    status is 1 when there are any.
+    Every name, argument count, keyword and literal is looked up in the API table. The types of operands are not checked: that is the job
+    of the PTO compiler. Findings are printed as FILE:LINE: MESSAGE; the exit status is 1 when there are any.
     """
     from tilelang_pto.codegen.surface import check_text, select_surface
 
@@ -31,10 +34,13 @@ def check(file: str, surface: str | None) -> None:
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{file} is not a text file in UTF-8") from error
     chosen = select_surface(surface)
-    findings = check_text(text, chosen)
     name = "<stdin>" if file == "-" else file
+    if not _IMPORT.search(text):
+        kernel = f"{'FILE' if file == '-' else file}:KERNEL"
+        raise click.ClickException(f"{name} is not a PTODSL module: it does not import ptodsl; did you mean tilelang-pto emit {kernel}?")
+    findings = check_text(text, chosen)
     for finding in findings:
-        click.echo(f"{name}:{finding.line}: {finding.message}")
+        click.echo(f"{name}:{finding.line}: {finding.sentence}")
     if findings:
         sys.exit(1)
     click.echo(f"{name}: no findings (PTODSL API {chosen.name})", err=True)

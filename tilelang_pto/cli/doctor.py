@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import click
 
 from tilelang_pto.errors import ConfigurationError
+from tilelang_pto.settings import SETTINGS
 
 EPILOG = """\b
 Examples:
@@ -46,6 +47,8 @@ def _rows() -> Iterator[tuple[str, str, str]]:
     yield _npu()
     yield _choice("surface", _surface)
     yield _choice("device", _device)
+    for variable, describe in SETTINGS.items():
+        yield _choice(variable.removeprefix("TILELANG_PTO_").lower(), describe)
 
 
 def _distribution(label: str, name: str, *, needed: bool) -> tuple[str, str, str]:
@@ -73,7 +76,7 @@ def _native_library() -> tuple[str, str, str]:
     try:
         native.load()
     except ConfigurationError as error:
-        return "native library", "error", error.what
+        return "native library", "error", _told(error)
     return "native library", "ok", str(native.library_path())
 
 
@@ -88,7 +91,11 @@ def _choice(label: str, choose: Callable[[], str]) -> tuple[str, str, str]:
     try:
         return label, "ok", choose()
     except ConfigurationError as error:
-        return label, "error", error.what
+        return label, "error", _told(error)
+
+
+def _told(error: ConfigurationError) -> str:
+    return f"{error.what}; instead: {error.advice}" if error.advice else error.what
 
 
 def _surface() -> str:

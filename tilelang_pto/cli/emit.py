@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
 
-from tilelang_pto.cli.loading import load_kernel
+from tilelang_pto.cli.loading import explain, load_kernel
+from tilelang_pto.errors import PtoError
+from tilelang_pto.settings import debugging
 
 EPILOG = """\b
 Examples:
@@ -12,6 +18,7 @@ Examples:
   tilelang-pto emit mypackage.kernels:add --surface 2026-08
   tilelang-pto emit kernels.py:make_add --arg n=1024 --arg dtype=float32
   tilelang-pto emit kernels.py:scale --arg x=float32[128,64] --arg factor=2
+  tilelang-pto emit kernels.py:scale --arg x=bf16[128,64] --arg factor=2
 """
 
 
@@ -35,10 +42,32 @@ def emit(kernel: str, arguments: tuple[str, ...], surface: str | None, output: s
     from tilelang_pto.target import pto_target
 
     target = pto_target(surface=surface)
-    function, pass_configs = load_kernel(kernel, arguments, target)
-    text = emit_function(function, target=target, pass_configs=pass_configs).text
+    with _quiet():
+        function, pass_configs = load_kernel(kernel, arguments, target)
+        try:
+            text = emit_function(function, target=target, pass_configs=pass_configs).text
+        except PtoError:
+            raise
+        except Exception as error:
+            if debugging():
+                raise
+            raise click.ClickException(explain(error, f"TileLang refuses {kernel}")) from error
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
-    else:
+        return
+    try:
         with open(output, "w", encoding="utf-8") as stream:
             stream.write(text)
+    except OSError as error:
+        raise click.ClickException(f"{output} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without TileLang's log: what goes wrong is in the exception, and the log repeats it with generated code."""
+    before = logging.root.manager.disable
+    logging.disable(logging.NOTSET if debugging() else logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

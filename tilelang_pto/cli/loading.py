@@ -7,6 +7,8 @@ import importlib
 import importlib.util
 import re
 import sys
+import sysconfig
+import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,9 +17,28 @@ import click
 from tvm import tirx
 from tvm.target import Target
 
-__all__ = ["load_kernel", "parse_argument"]
+from tilelang_pto.errors import PtoError
+from tilelang_pto.settings import debugging
+
+__all__ = ["explain", "load_kernel", "parse_argument"]
 
 _TENSOR = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[([0-9, ]*)\]")
+_TENSOR_LIKE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[.*")
+_SHORT = {
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "fp16": "float16",
+    "f32": "float32",
+    "fp32": "float32",
+    "f64": "float64",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"{u}{bits}": f"uint{bits}" for bits in (8, 16, 32, 64) for u in ("u", "ui")},
+}
+# Packages whose frames are not the user's.
+_MACHINERY = ("tilelang", "tvm", "tvm_ffi", "tilelang_pto", "torch", "click")
+_LINES = 4
 
 
 def parse_argument(text: str) -> tuple[str, Any]:
@@ -29,6 +50,8 @@ def parse_argument(text: str) -> tuple[str, Any]:
     tensor = _TENSOR.fullmatch(value)
     if tensor is not None:
         return name, _tensor(text, tensor[1], tensor[2])
+    if _TENSOR_LIKE.fullmatch(value):
+        raise click.ClickException(f"--arg {text!r}: a tensor is written dtype[extent,...] with numbers as extents, as in float32[128,64]")
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
@@ -38,9 +61,12 @@ def parse_argument(text: str) -> tuple[str, Any]:
 def _tensor(text: str, dtype: str, extents: str) -> Any:
     import torch
 
-    torch_dtype = getattr(torch, dtype, None)
+    torch_dtype = getattr(torch, _SHORT.get(dtype, dtype), None)
     if not isinstance(torch_dtype, torch.dtype):
-        raise click.ClickException(f"--arg {text!r}: torch has no dtype {dtype!r}")
+        short = ", ".join(f"{name} for {full}" for name, full in list(_SHORT.items())[:4])
+        raise click.ClickException(
+            f"--arg {text!r}: torch has no dtype {dtype!r}; use its names (float32, bfloat16, ...) or short ones ({short}, ...)"
+        )
     return torch.empty([int(extent) for extent in extents.split(",") if extent.strip()], dtype=torch_dtype)
 
 
@@ -69,18 +95,77 @@ def load_kernel(name: str, arguments: tuple[str, ...], target: Target) -> tuple[
         raise click.ClickException(f"{kernel_name}{kernel.signature}: {error}; give arguments with --arg NAME=VALUE") from error
     try:
         with target:
-            return kernel.get_tir(**values), kernel.pass_configs
+            function = kernel.get_tir(**values)
+    except PtoError:
+        raise
     except Exception as error:
-        raise click.ClickException(f"{kernel_name} cannot be traced: {type(error).__name__}: {_first_line(error)}") from error
+        if debugging():
+            raise
+        raise click.ClickException(explain(error, f"{kernel_name} cannot be traced")) from error
+    _check_tensors(kernel_name, function, values)
+    return function, kernel.pass_configs
+
+
+def _check_tensors(kernel: str, function: tirx.PrimFunc, values: dict[str, Any]) -> None:
+    """Refuse tensors that a call of the kernel would refuse for their type or shape."""
+    import torch
+
+    extents: dict[Any, tuple[int, str]] = {}
+    for parameter in function.params:
+        buffer = function.buffer_map.get(parameter)
+        value = values.get(str(buffer.name)) if buffer is not None else None
+        if buffer is None or not isinstance(value, torch.Tensor):
+            continue
+        given, wanted = str(value.dtype).removeprefix("torch."), str(buffer.dtype)
+        place = f"--arg {buffer.name}"
+        exact = not wanted.startswith(("float8", "float4", "bool", "int4", "uint4"))  # a call takes storage types for these
+        if exact and given != wanted:
+            raise click.ClickException(f"{place} has dtype {given}, {kernel} expects {wanted}")
+        if len(buffer.shape) != value.ndim:
+            raise click.ClickException(f"{place} has {value.ndim} dimensions, {kernel} expects {len(buffer.shape)}")
+        for axis, (extent, size) in enumerate(zip(buffer.shape, value.shape, strict=True)):
+            if not exact or not isinstance(extent, (tirx.IntImm, tirx.Var)):
+                continue
+            known = (
+                (int(extent), "")
+                if isinstance(extent, tirx.IntImm)
+                else extents.setdefault(extent, (size, f" ({buffer.name}.shape[{axis}])"))
+            )
+            if known[0] != size:
+                raise click.ClickException(f"{place} has extent {size} at shape[{axis}], {kernel} expects {known[0]}{known[1]}")
+
+
+def explain(error: BaseException, what: str) -> str:
+    """One line: the user's file and line where the error came from, ``what``, and the error's last sentences."""
+    place = _place(error)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        # A traceback as text inside the message: only what it ends with.
+        if re.match(r"([A-Za-z_.]*(Error|Exception)|TVMError): ", line):
+            lines[: number + 1] = [line.split(": ", 1)[1]]
+            break
+    text = " ".join(lines[-_LINES:])
+    name = type(error).__name__
+    return f"{place}{what}: {name}: {text}" if text else f"{place}{what}: {name}"
+
+
+def _place(error: BaseException) -> str:
+    """``file:line: `` of the innermost frame that is the user's, empty when there is none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}: "
+    machinery = [Path(str(spec.origin)).parent for spec in map(importlib.util.find_spec, _MACHINERY) if spec is not None and spec.origin]
+    paths = sysconfig.get_paths()
+    installed = [Path(paths[key]) for key in ("purelib", "platlib")]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        of_python = file.is_relative_to(paths["stdlib"]) and not any(file.is_relative_to(path) for path in installed)
+        if file.is_file() and not of_python and not any(file.is_relative_to(path) for path in machinery):
+            return f"{frame.filename}:{frame.lineno}: "
+    return ""
 
 
 def _is_kernel(value: object) -> bool:
     return isinstance(value, tirx.PrimFunc) or hasattr(value, "get_tir")
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
 
 
 def _load_module(name: str) -> ModuleType:
@@ -101,4 +186,6 @@ def _load_module(name: str) -> ModuleType:
     except click.ClickException:
         raise
     except Exception as error:
-        raise click.ClickException(f"{name} cannot be imported: {type(error).__name__}: {_first_line(error)}") from error
+        if debugging():
+            raise
+        raise click.ClickException(explain(error, f"{name} cannot be imported")) from error

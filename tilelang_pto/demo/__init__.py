@@ -44,6 +44,7 @@ def main(show: Callable[[str], None] = print) -> int:
         show("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         if number == 0:
             show("  ".join("-" * width for width in widths))
+    show("simulated time: n/a, there is no timing model yet")
     return 1 if failures else 0
 
 

@@ -125,6 +125,7 @@ class Program:
 
     source: str
     functions: list[Function] = field(default_factory=list)
+    text: str = field(default="", repr=False, compare=False)  # for messages; not part of the bytes
 
     def function(self, name: str) -> Function:
         """The kernel called ``name``.

@@ -117,6 +117,7 @@ def record_module(text: str, filename: str = "<pto>", surface: str | None = None
     elif surface not in standin.SURFACES:
         raise SimulationError(f"unknown API state {surface!r}", advice="one of " + ", ".join(standin.SURFACES))
     recorder = Recorder(text, filename, surface)
+    recorder.program.text = text
     package = Package(recorder)
 
     def import_(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:

@@ -32,7 +32,7 @@ def run(text_or_program: str | Program, kernel: str, *args: Any, grid: int = 1, 
     program = record_module(text_or_program) if isinstance(text_or_program, str) else text_or_program
     function = program.function(kernel)
     _check_arguments(function, args)
-    return _native.sim_launch(program.serialize(), kernel, args, grid=grid, host_threads=host_threads)
+    return _native.sim_launch(program.serialize(), kernel, args, grid=grid, host_threads=host_threads, text=program.text)
 
 
 def _check_arguments(function: Function, args: tuple[Any, ...]) -> None:

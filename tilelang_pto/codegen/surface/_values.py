@@ -34,6 +34,27 @@ __all__ = [
 STATIC, RUNTIME, TYPE, TUPLE, VOID, FOR, LOOP, BRANCH, FUNCTION = range(9)
 KIND_NAMES = {TYPE: "a type", VOID: "nothing", FOR: "a loop", LOOP: "a loop handle", BRANCH: "a branch handle", FUNCTION: "a function"}
 
+#: Messages that begin with one of these have the call as their subject.
+PREDICATES = {
+    "assigns",
+    "belongs",
+    "cannot",
+    "entered",
+    "gives",
+    "has",
+    "is",
+    "lacks",
+    "leaves",
+    "makes",
+    "may",
+    "must",
+    "needs",
+    "never",
+    "stands",
+    "stores",
+    "takes",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -53,10 +74,17 @@ class Finding:
     message: str
     advice: str = ""
 
-    def __str__(self) -> str:
-        call = f"{self.call}: " if self.call else ""
+    @property
+    def sentence(self) -> str:
+        """The message with its subject, and the advice in parentheses."""
         advice = f" ({self.advice})" if self.advice else ""
-        return f"line {self.line}:{self.column}: {call}{self.message}{advice}"
+        if not self.call or self.call in self.message:
+            return f"{self.message}{advice}"
+        separator = " " if self.message.partition(" ")[0] in PREDICATES else ": "
+        return f"{self.call}{separator}{self.message}{advice}"
+
+    def __str__(self) -> str:
+        return f"line {self.line}:{self.column}: {self.sentence}"
 
 
 class Branch:

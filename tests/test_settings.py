@@ -1,0 +1,60 @@
+"""Environment variables: what they accept, and one clear error for the rest, wherever they are read."""
+
+from __future__ import annotations
+
+import pytest
+import tilelang
+from simple_kernels import vector_add
+
+from tilelang_pto import ConfigurationError, settings
+from tilelang_pto.lowering import emit_function
+
+ON = ["1", "true", "yes", "on", "TRUE", " On "]
+OFF = ["0", "false", "no", "off", "False", " NO "]
+
+
+@pytest.mark.parametrize(("variable", "read"), [("TILELANG_PTO_CHECK", settings.checking), ("TILELANG_PTO_DEBUG", settings.debugging)])
+def test_switches(monkeypatch, variable, read):
+    for text in ON:
+        monkeypatch.setenv(variable, text)
+        assert read()
+    for text in OFF:
+        monkeypatch.setenv(variable, text)
+        assert not read()
+    for text in ("2", "ja", "-", "truee", "0 1"):
+        monkeypatch.setenv(variable, text)
+        with pytest.raises(ConfigurationError, match=f"{variable}={text} is neither on nor off"):
+            read()
+    for text in ("", " "):
+        monkeypatch.setenv(variable, text)
+        assert read() == (variable == "TILELANG_PTO_CHECK")
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 0), ("0", 0), ("1", 1), (" 7 ", 7), ("4096", 4096)])
+def test_threads(monkeypatch, text, count):
+    monkeypatch.setenv("TILELANG_PTO_THREADS", text)
+    assert settings.host_threads() == count
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "+1", "4097", "1.5", "0x2", "1_0", "\u0663"])
+def test_bad_threads(monkeypatch, text):
+    monkeypatch.setenv("TILELANG_PTO_THREADS", text)
+    with pytest.raises(ConfigurationError, match="is not a number of threads") as caught:
+        settings.host_threads()
+    assert "1 to 4096" in caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"), [("TILELANG_PTO_CHECK", "maybe"), ("TILELANG_PTO_DEBUG", "maybe"), ("TILELANG_PTO_THREADS", "x")]
+)
+def test_bad_values_stop_a_build(cache_dir, monkeypatch, variable, text):
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(ConfigurationError, match=f"{variable}={text}"):
+        tilelang.compile(vector_add(cores=11), target="pto")
+
+
+@pytest.mark.parametrize("variable", ["TILELANG_PTO_CHECK", "TILELANG_PTO_DEBUG"])
+def test_bad_values_stop_emission(monkeypatch, variable):
+    monkeypatch.setenv(variable, "maybe")
+    with pytest.raises(ConfigurationError, match=f"{variable}=maybe"):
+        emit_function(vector_add())
