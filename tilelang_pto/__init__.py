@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from tilelang_pto import backend, target
+from tilelang_pto import backend, device_assert, target
 from tilelang_pto.errors import (
     ConfigurationError,
     PtoError,
@@ -37,3 +37,4 @@ native_errors.register()
 native.load_if_built()
 target.register()
 backend.register()
+device_assert.register()

@@ -51,12 +51,19 @@ const Inst* PrintLanes(Context& c, const Inst* in) {
   return in + 1;
 }
 
-const Inst* Trap(Context& c, const Inst* in) { c.Fail(in, "the kernel has stopped itself"); }
+// imm: number of the message plus one, 0 without one
+std::string Reason(const Context& c, const Inst* in) {
+  if (in->imm == 0) return "the kernel has stopped itself";
+  const auto& message = c.core->function().formats[static_cast<size_t>(in->imm - 1)];
+  return "the kernel has stopped itself (" + reinterpret_cast<const Format*>(message.get())->before + ")";
+}
+
+const Inst* Trap(Context& c, const Inst* in) { c.Fail(in, Reason(c, in)); }
 
 const Inst* TrapLanes(Context& c, const Inst* in) {
   int thread = c.mask.lo;
   while (!c.mask.all && !c.mask.active[thread]) ++thread;
-  c.Fail(in, "the kernel has stopped itself in thread " + std::to_string(thread) +
+  c.Fail(in, Reason(c, in) + " in thread " + std::to_string(thread) +
                  (c.mask.count > 1 ? " and " + std::to_string(c.mask.count - 1) + " more" : ""));
 }
 
@@ -111,7 +118,16 @@ void CompilePrint(Builder& b, const Op& op) {
 
 void CompileTrap(Builder& b, const Op& op) {
   b.ExpectCounts(op, 0, 0);
-  b.Emit(b.unit() == kOnSimt ? &TrapLanes : &Trap);
+  const std::string message = b.TextAttribute(op, "message", "");
+  int64_t number = 0;
+  if (!message.empty()) {
+    CompiledFunction& f = *b.scope().function;
+    Format text;
+    text.before = message;
+    f.formats.push_back(std::make_shared<Format>(std::move(text)));
+    number = static_cast<int64_t>(f.formats.size());
+  }
+  b.Emit(b.unit() == kOnSimt ? &TrapLanes : &Trap).imm = number;
 }
 
 }  // namespace

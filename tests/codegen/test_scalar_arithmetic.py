@@ -229,3 +229,14 @@ def test_random_integer_expressions(expression, surface):
         return
     got = evaluate(surface, {"a": a, "b": b}, "int32", lambda x, y: tirx.Add(make(x, y), tirx.IntImm("int32", 0)))
     np.testing.assert_array_equal(got, np.array(expected, "int32"))
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize(("name", "model"), [("fmaxf", np.fmax), ("fminf", np.fmin), ("fmax", np.fmax), ("fmin", np.fmin)])
+def test_extrema_by_their_names_in_c(surface, name, model):
+    """A number wins over NaN."""
+    values = [0.0, -0.5, 1.5, -3e38, math.inf, -math.inf, math.nan]
+    a = np.array([x for x in values for _ in values], "float32")
+    b = np.array([y for _ in values for y in values], "float32")
+    got = evaluate(surface, {"a": a, "b": b}, "float32", lambda x, y: tirx.call_pure_extern("float32", name, x, y))
+    np.testing.assert_array_equal(got, model(a, b))

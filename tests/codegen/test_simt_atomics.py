@@ -1,4 +1,8 @@
-"""Atomic operations on GM and UB: totals over threads and cores, old values, signs, refusals."""
+"""Atomic operations on GM and UB: totals over threads and cores, old values, signs, refusals.
+
+Operations: atomic_add_elem_op, atomic_max_elem_op, atomic_min_elem_op, atomic_add_ret_elem_op, atomic_max_ret_elem_op,
+atomic_min_ret_elem_op.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Warp reductions, shuffles and votes over every dtype, full, partial and divergent warps."""
+"""Warp reductions, shuffles and votes over every dtype, full, partial and divergent warps.
+
+Operations: warp_reduce_sum, warp_reduce_max, warp_reduce_min, shfl_xor_sync, shfl_up_sync, shfl_down_sync, tvm_warp_shuffle,
+tvm_warp_shuffle_up, tvm_warp_shuffle_down.
+"""
 
 from __future__ import annotations
 

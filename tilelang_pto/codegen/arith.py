@@ -11,8 +11,6 @@ import ast
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from .emit import Builder, call, constant, path
 from .surface import Surface
 from .types import BOOL, DTYPES, DType, Type
@@ -84,8 +82,8 @@ class Arithmetic:
     def typed(self, value: Value) -> Value:
         """``value`` as a runtime value: a Python number becomes ``pto.const(value, dtype=...)``.
 
-        Needed where PTODSL has no other operand to take the type from. Floats that are not finite have no literal and are given by their
-        bit pattern; ``pto.const`` refuses Python booleans, so those become 0 and 1.
+        Needed where PTODSL has no other operand to take the type from. Floats that are not finite have no literal and are written
+        ``float("inf")``; ``pto.const`` refuses Python booleans, so those become 0 and 1.
         """
         if not value.static:
             return value
@@ -93,8 +91,12 @@ class Arithmetic:
         if dtype.category == "bool":
             value = self.b.literal(int(bool(value.literal)), value.type)
         if dtype.is_float and isinstance(value.literal, float) and not math.isfinite(value.literal):
-            text = _bit_pattern(value.literal, dtype)
-            return self.b.pure(("const", text), lambda _: call(f"pto.{dtype.pto}", constant(text)), (), value.type, inline=True, weight=20)
+            text = repr(value.literal)
+
+            def special(_: Sequence[ast.expr]) -> ast.expr:
+                return call("pto.const", call("float", constant(text)), dtype=path(f"pto.{dtype.pto}"))
+
+            return self.b.pure(("const", text), special, (), value.type, inline=True, weight=30)
 
         def build(exprs: Sequence[ast.expr]) -> ast.expr:
             return call("pto.const", exprs[0], dtype=path(f"pto.{dtype.pto}"))
@@ -345,6 +347,8 @@ class Arithmetic:
             and (inner.low, inner.high) == (value.low, value.high)
         ):
             return self.cast(inner, type, hint=hint or value.hint)
+        if source.category == "bool" and target.is_float:
+            return self.select(value, self.number(1.0, type), self.number(0.0, type))
         operand = self.typed(value)
         if source.is_float and target.is_float and source.bits == target.bits and not self.surface.has_cast_attributes:
             return self.cast(self.cast(operand, Type("scalar", DTYPES["float32"])), type)  # the halves know each other only by way of f32
@@ -454,12 +458,3 @@ def _decide(operator: str, a: Interval, b: Interval) -> bool | None:
     if below or above:
         return operator == "!="
     return None
-
-
-def _bit_pattern(value: float, dtype: DType) -> str:
-    """Hexadecimal bit pattern of a float, as ``pto.f32("0x...")`` takes it."""
-    if dtype.pto == "bf16":
-        return f"0x{int(np.float32(value).view(np.uint32)) >> 16:04X}"
-    if dtype.pto == "f16":
-        return f"0x{int(np.float16(value).view(np.uint16)):04X}"
-    return f"0x{int(np.float32(value).view(np.uint32)):08X}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EVENTS", "MAX_THREADS", "UB_BYTES", "WARP"]
+__all__ = ["CROSS_CORE_EVENTS", "EVENTS", "MAX_THREADS", "TOKENS", "UB_BYTES", "WARP"]
 
 UB_BYTES = 248 * 1024
 """UB a kernel may use: 256 KiB less the 8 KiB at the top that vector function calls and the runtime keep."""
@@ -15,3 +15,9 @@ WARP = 32
 
 EVENTS = 8
 """Event ids of each pair of pipes."""
+
+CROSS_CORE_EVENTS = 16
+"""Event ids between cores."""
+
+TOKENS = 32
+"""Buffer tokens of a core."""

@@ -79,6 +79,8 @@ class Visitor:
         self.ub_allocations: list[tuple[Storage, int]] = []
         self.ub_views: set[str] = set()
         self.arguments_alias = False
+        self.pad_value: Value | None = None  # of padded copies, where one setter is known to reach
+        self.pad_setters = 0
         self.vector_function: Block | None = None
         self.running: set[Any] = set()
         self.threads = (1, 1, 1)
@@ -246,10 +248,14 @@ class Visitor:
     def scope(self, block: Block, region: Region | None = None) -> Iterator[None]:
         """Emit into ``block``; what is bound or stored inside is forgotten afterwards (loops and branches export what is needed)."""
         outer, outer_slots, outer_region = dict(self.variables), dict(self.slots), self.region
+        pad, setters = self.pad_value, self.pad_setters
+        if block.kind == "loop":
+            self.pad_value = None  # a round before may have set another one
         self._enter(region or outer_region)
         with self.b.inside(block):
             yield
         self.variables, self.slots = outer, outer_slots
+        self.pad_value = pad if self.pad_setters == setters else None  # set on one path only
         self._enter(outer_region)
 
     def _enter(self, region: Region) -> None:

@@ -1,6 +1,7 @@
 """Loop forms PTODSL cannot express are rewritten before emission.
 
-* ``break``: PTODSL loops run to their condition. A variable ``running`` says whether the loop goes on; what follows a break is guarded by it.
+* ``break``: PTODSL loops run to their condition. A variable ``running`` says whether the loop goes on; what follows a break is guarded
+  by it.
 * Loops that index registers with their variable: registers are SSA values with constant numbers, so such loops are expanded.
 """
 

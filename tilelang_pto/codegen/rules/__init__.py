@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     atomic,
     control,
+    debug,
     math,
     memory,
     mte,
@@ -21,6 +22,7 @@ from . import (
     simd_permute,
     simd_precise,
     simt,
+    simt_bits,
     simt_vectors,
     simt_warp,
     sync,
@@ -29,6 +31,7 @@ from . import (
 __all__ = [
     "atomic",
     "control",
+    "debug",
     "math",
     "memory",
     "mte",
@@ -45,6 +48,7 @@ __all__ = [
     "simd_permute",
     "simd_precise",
     "simt",
+    "simt_bits",
     "simt_vectors",
     "simt_warp",
     "sync",

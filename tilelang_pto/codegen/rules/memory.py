@@ -29,11 +29,7 @@ def alloc_buffer(v: Visitor, node: Any) -> None:
     buffer = node.buffer
     scope, data, element = str(buffer.scope()), buffer.data, str(buffer.dtype)
     if scope.startswith("shared.dyn"):
-        offset = max((s.byte_offset + size for s, size in v.ub_allocations), default=0)
-        storage = Storage("ub", str(data.name), element, byte_offset=offset)
-        v.ub_allocations.append((storage, -(-_byte_count(v, buffer) // 32) * 32))
-        v.storage[data] = storage
-        _check_capacity(v)
+        v.storage[data] = allocate_ub(v, str(data.name), element, _byte_count(v, buffer))
     elif scope in ("local", "local.var") and v.region == "simt" and data not in v.running:
         v.storage[data] = _stack(v, node, element)
     elif scope in ("local", "local.var"):
@@ -45,6 +41,15 @@ def alloc_buffer(v: Visitor, node: Any) -> None:
         v.unsupported(
             f"memory scope {scope} has no rule", "vector kernels use T.alloc_shared, T.alloc_fragment, T.alloc_local and T.alloc_var"
         )
+
+
+def allocate_ub(v: Visitor, name: str, element: str, size: int) -> Storage:
+    """UB behind all that is allocated already."""
+    offset = max((s.byte_offset + taken for s, taken in v.ub_allocations), default=0)
+    storage = Storage("ub", name, element, byte_offset=offset)
+    v.ub_allocations.append((storage, -(-size // 32) * 32))
+    _check_capacity(v)
+    return storage
 
 
 def _check_capacity(v: Visitor) -> None:
@@ -335,7 +340,7 @@ def buffer_store(v: Visitor, node: Any) -> None:
         simt_vectors.store(v, node)
         return
     index = _only_index(v, node)
-    if v.element(split_lanes(str(node.buffer.dtype))[0]).category == "storage" and storage.kind != "slot":
+    if storage.kind != "slot" and v.element(split_lanes(str(node.buffer.dtype))[0]).category == "storage":
         _move_bits(v, node, storage, index)
         return
     value = v.expr(node.value)
@@ -410,12 +415,10 @@ def _same_dtype(v: Visitor, storage: Storage, view: Any) -> None:
 
 
 def _generic(v: Visitor, storage: Storage, verb: str) -> str:
-    """SIMT threads and the scalar unit reach memory by different calls."""
-    if v.region == "simt":
-        return verb
-    if v.region == "simd":
+    """Vector functions and the kernel body reach memory by different calls."""
+    if v.region == "simd" and storage.kind != "ub":
         v.unsupported(f"a scalar {verb} of {storage.name} inside a SIMD vector function", "move it in front of the T.SimdVF block")
-    return f"{verb}_scalar"
+    return f"{verb}_scalar" if v.region == "scalar" else verb
 
 
 def _element(v: Visitor, storage: Storage, tir_dtype: Any) -> tuple[Type, Type]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Sequence
 from typing import Any
-
-from tvm import tirx
 
 from ..emit import call, constant
 from ..registry import op
 from ..values import Value
 from ..visitor import Visitor
-from .memory import access_pointer, full_pointer, storage_of
+from .memory import access_pointer, at, full_pointer, storage_of
 
 STORE_CACHE = (
     "nmfv", "nmlv", "nmprs", "nmred", "naci", "napw", "napi", "nared",
@@ -37,15 +36,69 @@ def ascend_copy_gm_to_ubuf(
     dst_stride: Any,
 ) -> None:
     _require_zero(v, sid, "sid")
-    for padding, what in ((left, "left padding"), (right, "right padding"), (select, "padding source")):
-        if not (isinstance(padding, tirx.IntImm) and int(padding) == 0):
-            v.unsupported(f"{what} of a GM to UB copy has no rule yet", "copy whole rows, or clear the buffer before the copy")
     _require_space(v, dst, "ub", "destination")
     _require_space(v, src, "gm", "source")
     pointers = [full_pointer(v, src, "source"), full_pointer(v, dst, "destination")]
     _require_same_width(v, pointers)
-    numbers = [v.expr(cache), v.expr(length), v.expr(bursts), v.expr(src_stride), v.expr(dst_stride)]
-    v.b.effect(lambda e: call("pto.mte_gm_ub", *e[:4], nburst=ast.Tuple(list(e[4:7]), ast.Load())), [*pointers, *numbers])
+    padding = _padding(v, left, right, select)
+
+    def copy(source: Value, destination: Value, size: Value, count: Value, strides: tuple[Value, Value]) -> None:
+        def build(e: Sequence[ast.expr]) -> ast.expr:
+            keywords = {"pad": ast.Tuple(list(e[7:]), ast.Load())} if padding else {}
+            return call("pto.mte_gm_ub", *e[:4], nburst=ast.Tuple(list(e[4:7]), ast.Load()), **keywords)
+
+        v.b.effect(build, [source, destination, v.expr(cache), size, count, *strides, *padding])
+
+    _in_bursts(v, copy, pointers, v.expr(length), v.expr(bursts), (v.expr(src_stride), v.expr(dst_stride)))
+
+
+def _padding(v: Visitor, left: Any, right: Any, select: Any) -> list[Value]:
+    """Operands of ``pad=``: nothing, the value for the rest of the last 32 bytes of a row, or also counts at both sides."""
+    counts = [v.expr(left), v.expr(right)]
+    wanted = any(count.literal != 0 for count in counts)
+    if v.integer(select, "the padding source") == 0:
+        if wanted:
+            v.unsupported("padding of a GM to UB copy by repeating an element", "pad with a value")
+        return []
+    if v.pad_value is None:
+        v.unsupported(
+            "a padded copy that no single T.copy padding value reaches", "set the padding value in the same block, in front of the copy"
+        )
+    return [v.arith.typed(v.pad_value), *(counts if wanted else [])]
+
+
+@op("tl.ascend_set_copy_pad_value", arity=1, regions="scalar")
+def ascend_set_copy_pad_value(v: Visitor, node: Any, value: Any) -> None:
+    """The value that fills the padding of the copies behind; it becomes an operand of those."""
+    v.pad_value = v.expr(value)
+    v.pad_setters += 1
+
+
+LONGEST_BURST = 65535
+"""Field of 16 bits: bytes of one burst."""
+
+
+def _in_bursts(
+    v: Visitor,
+    copy: Callable[[Value, Value, Value, Value, tuple[Value, Value]], None],
+    pointers: list[Value],
+    length: Value,
+    bursts: Value,
+    strides: tuple[Value, Value],
+) -> None:
+    """One copy; a single row longer than a burst can be goes in several bursts and a rest."""
+    source, destination = pointers
+    if length.literal is None or int(length.literal) <= LONGEST_BURST:
+        copy(source, destination, length, bursts, strides)
+        return
+    if bursts.literal != 1:
+        v.unsupported(f"a copy of rows of {length.literal} bytes", f"copy at most {LONGEST_BURST} bytes of a row at a time")
+    total, part = int(length.literal), LONGEST_BURST // 32 * 32
+    count, rest = divmod(total, part)
+    copy(source, destination, v.index(part), v.index(count), (v.index(part), v.index(part)))
+    if rest:
+        moved = [at(v, pointer, v.index(count * part // pointer.dtype.bytes)) for pointer in pointers]
+        copy(moved[0], moved[1], v.index(rest), v.index(1), (v.index(rest), v.index(rest)))
 
 
 @op("tl.ascend_copy_ubuf_to_gm", arity=8, regions="scalar", emits="mte_ub_gm")
@@ -60,9 +113,34 @@ def ascend_copy_ubuf_to_gm(
         v.unsupported(f"L2 hint {hint} of a store", f"hints are 0 to {len(STORE_CACHE) - 1}")
     pointers = [full_pointer(v, src, "source"), full_pointer(v, dst, "destination")]
     _require_same_width(v, pointers)
-    numbers = [v.expr(length), v.expr(bursts), v.expr(src_stride), v.expr(dst_stride)]
     keywords = {"l2_cache": constant(STORE_CACHE[hint])} if hint else {}
-    v.b.effect(lambda e: call("pto.mte_ub_gm", *e[:3], nburst=ast.Tuple(list(e[3:6]), ast.Load()), **keywords), [*pointers, *numbers])
+
+    def copy(source: Value, destination: Value, size: Value, count: Value, strides: tuple[Value, Value]) -> None:
+        def build(e: Sequence[ast.expr]) -> ast.expr:
+            return call("pto.mte_ub_gm", *e[:3], nburst=ast.Tuple(list(e[3:6]), ast.Load()), **keywords)
+
+        v.b.effect(build, [source, destination, size, count, *strides])
+
+    _in_bursts(v, copy, pointers, v.expr(length), v.expr(bursts), (v.expr(src_stride), v.expr(dst_stride)))
+
+
+ATOMIC_TYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "s32", "int16": "s16", "int8": "s8"}
+ATOMIC_KINDS = ("add", "max", "min")
+
+
+@op("tl.ascend_set_atomic", arity=2, regions="scalar", emits=("set_atomic_f32", "set_atomic_add", "set_atomic_max", "set_atomic_min"))
+def ascend_set_atomic(v: Visitor, node: Any, kind: Any, zero: Any) -> None:
+    """Stores to GM accumulate until ``set_atomic_none``."""
+    how, dtype = v.string(kind, "the atomic operation"), str(zero.dtype)
+    if how not in ATOMIC_KINDS or dtype not in ATOMIC_TYPES:
+        v.unsupported(f"atomic {how} of {dtype}", f"use {', '.join(ATOMIC_KINDS)} of {', '.join(ATOMIC_TYPES)}")
+    v.b.effect(lambda _: call(f"pto.set_atomic_{ATOMIC_TYPES[dtype]}"))
+    v.b.effect(lambda _: call(f"pto.set_atomic_{how}"))
+
+
+@op("tl.ascend_set_atomic_none", arity=0, regions="scalar", emits="set_atomic_none")
+def ascend_set_atomic_none(v: Visitor, node: Any) -> None:
+    v.b.effect(lambda _: call("pto.set_atomic_none"))
 
 
 def _require_zero(v: Visitor, node: Any, what: str) -> None:

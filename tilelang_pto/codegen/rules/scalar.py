@@ -114,8 +114,6 @@ def call_node(v: Visitor, node: Any) -> Value | None:
     if name in ("tirx.call_extern", "tirx.call_pure_extern"):
         function = v.string(node.args[0], "the name of an external function")
         key = f"extern:{function.partition('<')[0]}"
-        if key not in OP_RULES and function.startswith("debug_print_"):
-            v.unsupported("T.print has no rule yet", "write the value to a tensor and look at it after the call")
         if key not in OP_RULES:
             v.unsupported(f"external function {function} has no rule", "use the TileLang operation of that name instead of a C function")
         return v.call_rule(node, key, list(node.args)[1:])
@@ -219,7 +217,9 @@ def reinterpret(v: Visitor, node: Any, a: Any) -> Value:
     if value.dtype.is_integer and target.dtype.is_integer and value.dtype.bits == target.dtype.bits:
         return v.arith.cast(value, target)
     if not v.surface.has_spelling("bitcast", v.arith.unit):
-        v.unsupported(f"PTODSL {v.surface.name} cannot reinterpret the bits of a scalar", "compile for the 2026-09 surface")
+        from .simt_bits import through_ub
+
+        return through_ub(v, value, target)
     spelled = v.surface.spelling("bitcast", v.arith.unit)
 
     def build(exprs: Sequence[ast.expr]) -> ast.expr:

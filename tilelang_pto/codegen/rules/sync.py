@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..caps import EVENTS
+from ..caps import CROSS_CORE_EVENTS, EVENTS, TOKENS
 from ..emit import call, constant
 from ..registry import op
+from ..types import I32
 from ..visitor import Visitor
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
@@ -49,6 +50,60 @@ def ascend_pipe_barrier(v: Visitor, node: Any, pipe: Any) -> None:
     if which != "ALL" and which not in PIPES:
         v.unsupported(f"pipe {which}", f"name one of {', '.join(PIPES)} or ALL")
     v.b.effect(lambda _: call("pto.pipe_barrier", constant(which)))
+
+
+@op("tl.ascend_cross_core_set_flag", arity=3, regions="scalar", emits="set_cross_block")
+def ascend_cross_core_set_flag(v: Visitor, node: Any, mode: Any, pipe: Any, number: Any) -> None:
+    _cross_core(v, "pto.set_cross_block", mode, pipe, number)
+
+
+@op("tl.ascend_cross_core_wait_flag", arity=3, regions="scalar", emits="wait_cross_block")
+def ascend_cross_core_wait_flag(v: Visitor, node: Any, mode: Any, pipe: Any, number: Any) -> None:
+    _cross_core(v, "pto.wait_cross_block", mode, pipe, number)
+
+
+def _cross_core(v: Visitor, function: str, mode: Any, pipe: Any, number: Any) -> None:
+    """Flags between cores. Mode 0, all vector cores of the launch, is the only one of vector kernels."""
+    which, value = v.string(pipe, "the pipe").removeprefix("PIPE_"), v.expr(number)
+    if v.integer(mode, "the mode") != 0:
+        v.unsupported(
+            f"cross-core flags of mode {mode}", "mode 0 (all vector cores) has a rule; the others belong to cube and mixed kernels"
+        )
+    if which not in PIPES:
+        v.unsupported(f"pipe {which}", f"name one of {', '.join(PIPES)}")
+    if value.low >= CROSS_CORE_EVENTS or value.high < 0:
+        v.unsupported(f"cross-core event id {value.low}", f"event ids are 0 to {CROSS_CORE_EVENTS - 1}")
+    if v.surface.name == "2026-08":
+        v.unsupported("a barrier between cores", "compile for the 2026-09 surface: ptoas of August 2026 cannot lower cross-block flags")
+    v.b.effect(lambda e: call(function, constant(which), e[0]), [v.arith.cast(value, I32)])
+
+
+@op("tl.ascend_get_buf", arity=3, regions="scalar", emits="get_buf")
+def ascend_get_buf(v: Visitor, node: Any, pipe: Any, number: Any, mode: Any) -> None:
+    _token(v, "pto.get_buf", pipe, number, mode)
+
+
+@op("tl.ascend_rls_buf", arity=3, regions="scalar", emits="rls_buf")
+def ascend_rls_buf(v: Visitor, node: Any, pipe: Any, number: Any, mode: Any) -> None:
+    _token(v, "pto.rls_buf", pipe, number, mode)
+
+
+def _token(v: Visitor, function: str, pipe: Any, number: Any, mode: Any) -> None:
+    """Buffer tokens."""
+    which, value, how = v.string(pipe, "the pipe").removeprefix("PIPE_"), v.expr(number), v.integer(mode, "the mode")
+    if which not in PIPES:
+        v.unsupported(f"pipe {which}", f"name one of {', '.join(PIPES)}")
+    if value.low >= TOKENS or value.high < 0:
+        v.unsupported(f"buffer id {value.low}", f"buffer ids are 0 to {TOKENS - 1}")
+    if how not in (0, 1):
+        v.unsupported(f"mode {how} of a buffer token", "use 0 (blocking) or 1")
+    v.b.effect(lambda e: call(function, constant(which), e[0], constant(how)), [value])
+
+
+@op("tl.ascend_threadfence", arity=0, regions="simt", emits="threadfence")
+def ascend_threadfence(v: Visitor, node: Any) -> None:
+    """Memory fence of a thread."""
+    v.b.effect(lambda _: call("pto.threadfence"))
 
 
 @op("tirx.tvm_storage_sync", arity=(1, 2, 3), regions=("scalar", "simt"), emits=("syncthreads", "pipe_barrier"))

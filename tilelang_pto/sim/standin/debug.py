@@ -21,5 +21,6 @@ def print_(rec: Recorder, fmt: Any, scalar: Any) -> None:
 
 @entry("trap", places=NOT_SIMD)
 def trap(rec: Recorder) -> None:
-    """``pto.trap()``: stop the kernel with an error."""
-    rec.emit("trap")
+    """``pto.trap()``: stop the kernel with an error, whose message is the comment in front of the call."""
+    message = rec.comment_above(rec.line())
+    rec.emit("trap", (), (), {"message": message} if message else None)

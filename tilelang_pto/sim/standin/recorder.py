@@ -79,6 +79,15 @@ class Recorder:
             frame = frame.f_back  # type: ignore[assignment]
         return self.function.line if self.function is not None else 0
 
+    def comment_above(self, line: int) -> str:
+        """Text of the comment lines directly above a line."""
+        found: list[str] = []
+        for text in reversed(self._lines[: max(line - 1, 0)]):
+            if not text.strip().startswith("#"):
+                break
+            found.append(text.strip().lstrip("# "))
+        return "\n".join(reversed(found))
+
     def where(self, line: int) -> tuple[str, ...]:
         """Kernel, file with line, and the source line."""
         out = []

@@ -1,0 +1,70 @@
+"""Writes ``docs/coverage.md``: which TIR operations have a rule, where they may stand, what they become, what tests them.
+
+``python -m tilelang_pto.codegen.coverage docs/coverage.md`` writes the file; a test compares it with the registries.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from . import rules
+from .registry import EXPRESSION_RULES, OP_RULES, STATEMENT_RULES, OpRule
+
+__all__ = ["coverage_table", "files_naming"]
+
+HEAD = """# Coverage
+
+Operations with a rule, from the registries (`python -m tilelang_pto.codegen.coverage docs/coverage.md` writes this file). Everything
+else is refused with an `UnsupportedError` that names it. Regions: *scalar* is the kernel body, *simd* and *simt* are vector functions.
+Element types an operation does not take are refused too, with the types it takes. *Tests* are the files under `tests/` that name the
+operation or another name of its rule.
+"""
+
+
+def _load() -> None:
+    for module in pkgutil.iter_modules(rules.__path__):
+        importlib.import_module(f"{rules.__name__}.{module.name}")
+
+
+def files_naming(rule: OpRule, texts: dict[str, str]) -> list[str]:
+    """Test files that name an operation, or another name of the same rule, without the prefix of its namespace."""
+    names = [_short(other.name) for other in OP_RULES.values() if other.function is rule.function or other.name == rule.name]
+    return sorted(name for name, text in texts.items() if any(short in text for short in names))
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("extern:").removeprefix("tl::").rpartition(".")[2]
+
+
+def coverage_table(test_files: Iterable[Path]) -> str:
+    """The text of ``docs/coverage.md``."""
+    _load()
+    texts = {path.name: path.read_text() for path in test_files}
+    lines = [HEAD, "## Operations", "", "| operation | family | regions | arguments | PTODSL | tests |", "|---|---|---|---|---|---|"]
+    for name in sorted(OP_RULES):
+        rule = OP_RULES[name]
+        arity = " or ".join(str(count) for count in rule.arity) or "any"
+        emits = ", ".join(f"`{call}`" for call in rule.emits) or "operators"
+        tests = ", ".join(f"`{test}`" for test in files_naming(rule, texts))
+        regions = "all" if len(rule.regions) == 3 else ", ".join(rule.regions)
+        lines.append(f"| `{name}` | {rule.family} | {regions} | {arity} | {emits} | {tests} |")
+    lines += ["", "## Statements and expressions", ""]
+    for title, table in (("Statements", STATEMENT_RULES), ("Expressions", EXPRESSION_RULES)):
+        names = sorted(kind.__name__ for kind in table)
+        lines.append(f"{title}: " + ", ".join(f"`{name}`" for name in names) + ".")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the table to the file named on the command line."""
+    target = Path(sys.argv[1])
+    tests = Path(__file__).resolve().parents[2] / "tests"
+    target.write_text(coverage_table(sorted(tests.rglob("*.py"))))
+
+
+if __name__ == "__main__":
+    main()
