@@ -239,7 +239,7 @@ def test_two_kernels_and_const_expr():
         ("{n: 1}", "hashing"),
         ("return n", "returns"),
         ("pto.for_(0, 4, step=1).__enter__()", "entered and not left"),
-        ("pto.while_(lambda: n, a=n)", "the simulator has no pto.while_"),
+        ("pto.while_(3, a=n)", "the condition of pto.while_ is not a function"),
     ],
 )
 def test_planted_faults(body: str, message: str):

@@ -269,13 +269,13 @@ def for_sep(rec: Recorder, start: Any, stop: Any, *, step: Any, unroll: Any = No
 
 
 @entry("while_", opcodes=("while",))
-def while_(rec: Recorder, condition: Any, **initial: Any) -> WhileHandle:
+def while_(rec: Recorder, condition: Any, **kwargs: Any) -> WhileHandle:
     """``pto.while_(condition, a=..., ...)``; the condition is a function of the carried values."""
     if not callable(condition):
         rec.refuse("the condition of pto.while_ is not a function", "pto.while_(lambda state: state.go, go=...)")
-    if not initial:
+    if not kwargs:
         rec.refuse("pto.while_ without carried values", "pto.while_(condition, a=...)")
-    return WhileHandle(rec, condition, initial, rec.line())
+    return WhileHandle(rec, condition, kwargs, rec.line())
 
 
 @entry("static_range", opcodes=(), places=EVERYWHERE)
