@@ -75,5 +75,5 @@ def test_vector_registers_are_carried():
 
 def test_endless_loop_ends_with_an_error():
     program = record_module(HEAD + ENDLESS)
-    with pytest.raises(SimulationError, match="steps"):
+    with pytest.raises(SimulationError, match="step limit"):
         _native.sim_launch(program.serialize(), "k", [np.zeros(1, np.int32), 1], grid=1, max_steps=100_000)
