@@ -64,6 +64,8 @@ def ulps(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def register(dtype: str) -> str:
+    if dtype == "float4_e2m1fnx2":
+        return "float4_e2m1fnx512"
     return f"{dtype}x{256 // numpy_dtype(dtype).itemsize}"
 
 

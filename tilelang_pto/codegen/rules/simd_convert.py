@@ -6,11 +6,11 @@ from typing import Any
 
 from ..emit import call, constant, path
 from ..registry import op
-from ..types import DTYPES, Type, mask_type
+from ..types import DTYPES, Type
 from ..values import Value
 from ..visitor import Visitor
 from .simd_arith import bitcast
-from .simd_mask import full_mask, recast
+from .simd_mask import full_mask
 
 _ROWS: tuple[tuple[str, str, str], ...] = (
     ("f32", "f16 bf16 i16 i64 f8e4m3 f8e5m2", "rnd sat part"),
@@ -49,10 +49,11 @@ CONVERSIONS: dict[tuple[str, str], tuple[str, ...]] = {
 _ROUNDING = {f"ROUND_{letter}": letter for letter in "RAFCZOH"}
 _SATURATION = {"RS_ENABLE": "SAT", "RS_DISABLE": "NOSAT"}
 _PARTS = {"PART_EVEN": "EVEN", "PART_ODD": "ODD", **{f"PART_P{number}": f"P{number}" for number in range(4)}}
+_HALVES = ("EVEN", "ODD")
 _TOKENS = {"rnd": _ROUNDING, "sat": _SATURATION, "part": _PARTS}
 
 
-@op("tl.simd.vcvt", arity=(4, 5, 6), regions="simd", merges=1, emits=("vcvt", "vor", "vbitcast", "pset_b32"))
+@op("tl.simd.vcvt", arity=(4, 5, 6), regions="simd", merges=1, emits=("vcvt", "vor", "vbitcast", "pset_b8", "pset_b16", "pset_b32"))
 def vcvt(v: Visitor, node: Any, a: Any, m: Any, *controls: Any) -> Value:
     """Numeric conversion. TIR gives a predicate of the narrower type; the hardware reads it at the source's width."""
     value = v.expr(a)
@@ -68,19 +69,23 @@ def vcvt(v: Visitor, node: Any, a: Any, m: Any, *controls: Any) -> Value:
     keywords = {keyword: _token(v, pair, keyword, text) for keyword, text in zip(wanted, texts, strict=False)}
     mask = v.mask(m, min(value.dtype.bits, 32))
     if pair == ("f16", "bf16"):
-        return _through_f32(v, value, register, mask, keywords["rnd"])
+        return _through_f32(v, value, register, mask, {part: {"part": part} for part in _HALVES}, rnd=keywords["rnd"], sat="NOSAT")
+    if pair[1].startswith("f8") and pair[0] != "f32":
+        first = _HALVES.index(keywords.pop("part"))
+        return _through_f32(v, value, register, mask, {"EVEN": {"part": f"P{first}"}, "ODD": {"part": f"P{first + 2}"}}, **keywords)
     return convert(v, value, register, mask, **keywords)
 
 
 def _token(v: Visitor, pair: tuple[str, str], keyword: str, text: str) -> str:
     """PTODSL's word for a control string, if the conversion takes it."""
     legal = _TOKENS[keyword]
-    rule = v.surface.api.conversions.get(_families(v, pair))
+    stated = ("f32", pair[1]) if keyword == "rnd" and pair[1].startswith("f8") else pair  # 16-bit floats go through f32
+    rule = v.surface.api.conversions.get(_families(v, stated))
     if keyword == "rnd":
         letters = (rule.rounding if rule else "") or "RAFCZ" + ("O" if pair == ("f32", "f16") else "")
         legal = {name: letter for name, letter in legal.items() if letter in letters}
     elif keyword == "part" and rule is not None:
-        legal = {name: part for name, part in legal.items() if part in _parts(pair, rule.parts)}
+        legal = {name: part for name, part in legal.items() if part in rule.parts}
     if text not in legal:
         v.unsupported(f"{text} as {keyword} of vcvt from {pair[0]} to {pair[1]}", f"use one of {', '.join(legal)}")
     return legal[text]
@@ -89,13 +94,6 @@ def _token(v: Visitor, pair: tuple[str, str], keyword: str, text: str) -> str:
 def _families(v: Visitor, pair: tuple[str, str]) -> tuple[str, str]:
     names = v.surface.api.conversion_dtypes
     return names[pair[0]], names[pair[1]]
-
-
-def _parts(pair: tuple[str, str], known: tuple[str, ...]) -> tuple[str, ...]:
-    """Quarters where one type is four times as wide as the other."""
-    bits = {dtype.pto: dtype.bits for dtype in DTYPES.values()}
-    widths = sorted(bits[name] for name in pair)
-    return ("P0", "P1", "P2", "P3") if widths[1] == 4 * widths[0] else known
 
 
 def convert(v: Visitor, value: Value, register: Type, mask: Value, **keywords: str) -> Value:
@@ -108,14 +106,17 @@ def convert(v: Visitor, value: Value, register: Type, mask: Value, **keywords: s
     return v.b.pure(("vcvt", *keywords.items()), build, (value, mask), register, hint=register.dtype.pto, pinned=True, weight=40)
 
 
-def _through_f32(v: Visitor, value: Value, register: Type, mask: Value, rounding: str) -> Value:
-    """PTODSL does not convert f16 to bf16: the exact f32 value of each half is rounded, and the halves are put together."""
-    wide, bits = Type("register", DTYPES["float32"], 64), Type("register", DTYPES["uint16"], 128)
-    full = full_mask(v, 32)
+def _through_f32(v: Visitor, value: Value, register: Type, mask: Value, parts: dict[str, dict[str, str]], **keywords: str) -> Value:
+    """A conversion of 16-bit floats that A5 does not have: the exact f32 value of each half is rounded, and the halves are put together.
+
+    ``parts`` says where the half of a part of the source goes.
+    """
+    wide = Type("register", DTYPES["float32"], 64)
+    bits = Type("register", DTYPES[f"uint{register.dtype.bits}"], register.lanes)
     halves = []
-    for part in ("EVEN", "ODD"):
-        exact = convert(v, value, wide, mask, part=part)
-        halves.append(bitcast(v, convert(v, exact, register, full, rnd=rounding, sat="NOSAT", part=part), bits))
-    both = recast(v, full, mask_type(16))
-    joined = v.b.pure("vor", lambda e: call("pto.vor", *e), (*halves, both), bits, hint="bits", pinned=True, weight=10)
+    for half, place in parts.items():
+        exact = convert(v, value, wide, mask, part=half)
+        halves.append(bitcast(v, convert(v, exact, register, full_mask(v, 32), **keywords, **place), bits))
+    operands = (*halves, full_mask(v, bits.dtype.bits))
+    joined = v.b.pure("vor", lambda e: call("pto.vor", *e), operands, bits, hint="bits", pinned=True, weight=10)
     return bitcast(v, joined, register)

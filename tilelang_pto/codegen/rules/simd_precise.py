@@ -93,8 +93,8 @@ def vexp_subnormal(a, mask):
     result = pto.vexp(pto.vsel(pto.vadds(a, 57.53093719482422, mask), a, low), mask)
     return pto.vsel(pto.vmuls(result, 1.0342640697002396e-25, mask), result, low)
 '''
-"""c has the last bit of such operands, so adding it rounds nothing; exp(-c) is within 0.0002 ulp of a float and a little above a power of
-two, so that the hardware's ulp stays one of the result. Within 1 ulp from exp(-87.33) on; below that the product is rounded too: 1.51 ulp."""
+"""c has the last bit of such operands, so adding it rounds nothing. exp(-c) is within 0.0002 ulp of a float and a little above a power
+of two, so that the hardware's ulp stays one of the result. Within 1 ulp from exp(-87.33) on; below, the product rounds too: 1.51 ulp."""
 
 LOGARITHM = '''
 def vln_subnormal(a, mask):
