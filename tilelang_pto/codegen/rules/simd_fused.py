@@ -8,9 +8,9 @@ from typing import Any
 from tvm import tirx
 
 from ..analysis.liveness import Slot, register_index
-from ..emit import Expressions, call, constant
+from ..emit import Expressions, call
 from ..registry import OpRule, op
-from ..types import DTYPES, Type, register_type
+from ..types import DTYPES, I32, Type, register_type
 from ..values import Value
 from ..visitor import Visitor
 from .memory import storage_of
@@ -41,7 +41,7 @@ def vaxpy(v: Visitor, node: Any, destination: Any, a: Any, scalar: Any, m: Any, 
     _update(v, slot, old, mask, mode, lambda e: call("pto.vaxpy", *e), (factor, value, old, mask), "vaxpy")
 
 
-@op("tl.simd.chistv2", "tl.simd.dhistv2", arity=4, regions="simd", emits=("chistv2", "dhistv2"))
+@op("tl.simd.chistv2", "tl.simd.dhistv2", arity=4, regions="simd", emits=("chistv2", "dhistv2", "const"))
 def histogram(v: Visitor, node: Any, destination: Any, values: Any, m: Any, half: Any) -> None:
     """Counts of byte values 0 to 127 (half 0) or 128 to 255 (half 1), added to 128 16-bit counters; ``c``: of all values up to that."""
     name = str(node.op.name).rpartition(".")[2]
@@ -52,10 +52,8 @@ def histogram(v: Visitor, node: Any, destination: Any, values: Any, m: Any, half
         v.unsupported(f"{name} of {source.type} into {old.type}, half {number}", "count uint8 lanes into a uint16 register, half 0 or 1")
     if v.surface.lookup(f"pto.{name}") is None:
         v.unsupported(f"PTODSL {v.surface.name} has no {name}", "compile for the 2026-09 surface")
-    operands = (old, source, v.mask(m, 8))
-    v.slots[slot] = v.b.pure(
-        (name, number), lambda e: call(f"pto.{name}", *e, constant(number)), operands, old.type, hint="counts", pinned=True, weight=16
-    )
+    operands = (old, source, v.mask(m, 8), v.arith.typed(v.b.literal(number, I32)))
+    v.slots[slot] = v.b.pure(name, lambda e: call(f"pto.{name}", *e), operands, old.type, hint="counts", pinned=True, weight=16)
 
 
 def merge(v: Visitor, node: Any, rule: OpRule, arguments: Sequence[Any]) -> None:

@@ -449,7 +449,8 @@ def _register_histograms() -> None:
             a, b = register(rec, f"acc of {_opcode}", acc), register(rec, f"the source of {_opcode}", source)
             check(rec, _opcode, a, frozenset({"ui16"}))
             check(rec, _opcode, b, frozenset({"ui8"}))
-            attributes: dict[str, int | str | float] = {"bin": scalars.static_int(rec, "bin_val", bin_val, 0, 1)}
+            constant = bin_val.known if isinstance(bin_val, SurfaceScalar) and bin_val.known is not None else bin_val
+            attributes: dict[str, int | str | float] = {"bin": scalars.static_int(rec, "bin_val", constant, 0, 1)}
             return rec.emit1(_opcode, (a, b, as_mask(rec, _opcode, mask, b.type.element)), a.type, attributes)
 
         entry(name, aug=aug, places=VECSCOPE)(histogram)
