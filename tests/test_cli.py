@@ -180,6 +180,17 @@ def test_debugging_keeps_the_traceback(faulty, monkeypatch):
     assert isinstance(run("emit", f"{faulty}:outside").exception, ValueError)
 
 
+def test_errors_of_this_package_are_not_blamed_on_tilelang(monkeypatch):
+    def broken(*args, **kwargs):
+        exec(compile("raise KeyError('x')", str(Path(cli.__file__).with_name("broken.py")), "exec"))
+
+    monkeypatch.setattr("tilelang_pto.backend._emit", broken)
+    result = run("emit", f"{KERNELS}:add_64")
+    assert result.exit_code == 1
+    assert "tilelang-pto has an internal error" in one_line(result.output)
+    assert "KeyError: 'x'" in result.output
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-from tilelang_pto.cli.loading import explain, load_kernel
+from tilelang_pto.cli.loading import explain, is_ours, load_kernel
 from tilelang_pto.errors import PtoError
 from tilelang_pto.settings import debugging
 
@@ -51,7 +51,11 @@ def emit(kernel: str, arguments: tuple[str, ...], surface: str | None, output: s
         except Exception as error:
             if debugging():
                 raise
-            raise click.ClickException(explain(error, f"TileLang refuses {kernel}")) from error
+            if is_ours(error):
+                what = f"tilelang-pto has an internal error on {kernel} (TILELANG_PTO_DEBUG=1 shows where)"
+            else:
+                what = f"TileLang refuses {kernel}"
+            raise click.ClickException(explain(error, what)) from error
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return

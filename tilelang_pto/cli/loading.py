@@ -20,7 +20,7 @@ from tvm.target import Target
 from tilelang_pto.errors import PtoError
 from tilelang_pto.settings import debugging
 
-__all__ = ["explain", "load_kernel", "parse_argument"]
+__all__ = ["explain", "is_ours", "load_kernel", "parse_argument"]
 
 _TENSOR = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[([0-9, ]*)\]")
 _TENSOR_LIKE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[.*")
@@ -147,6 +147,12 @@ def explain(error: BaseException, what: str) -> str:
     text = " ".join(lines[-_LINES:])
     name = type(error).__name__
     return f"{place}{what}: {name}: {text}" if text else f"{place}{what}: {name}"
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether an error was raised by code of this package."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and Path(frames[-1].filename).is_relative_to(Path(__file__).resolve().parent.parent)
 
 
 def _place(error: BaseException) -> str:
