@@ -287,6 +287,16 @@ def test_refused(name, surface):
     assert "kernel " in message
 
 
+def test_conversion_in_the_kernel_body_of_august():
+    """PTODSL of August 2026 converts between integers and floats in SIMT code only."""
+    n, out = tirx.Var("n", "int32"), pointer("out", "float32")
+    store = tirx.BufferStore(view(out, "float32"), tirx.Cast("float32", n), [immediate(0)])
+    mod = vector_kernel("kernel", [out, n], lambda _: store)
+    with pytest.raises(tilelang_pto.UnsupportedError, match=r"conversion from int32 to float32 in the kernel body[\s\S]*T\.SimtVF"):
+        emit_module(mod, surface=surface_of("2026-08"))
+    assert "pto.cast(n, pto.f32)" in emit_module(mod, surface=surface_of("2026-09")).text
+
+
 def test_message_names_kernel_and_tir_line():
     mod = elementwise({"a": "int32"}, "int32", 4, lambda a: op("tirx.shift_left", "int32", a, 40))
     with pytest.raises(tilelang_pto.UnsupportedError) as caught:

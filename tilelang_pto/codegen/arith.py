@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from .emit import Builder, call, constant, path
 from .surface import Surface
@@ -66,10 +67,11 @@ def wrap(value: int, dtype: DType) -> int:
 class Arithmetic:
     """Scalar operations on the values of one kernel."""
 
-    def __init__(self, builder: Builder, surface: Surface) -> None:
+    def __init__(self, builder: Builder, surface: Surface, refuse: Callable[[str, str], NoReturn]) -> None:
         self.b = builder
         self.surface = surface
         self.unit = "scalar"
+        self.refuse = refuse
 
     # -- literals --------------------------------------------------------------------------------------------------------
 
@@ -354,6 +356,11 @@ class Arithmetic:
             return self.cast(self.cast(operand, Type("scalar", DTYPES["float32"])), type)  # the halves know each other only by way of f32
         if source.is_float != target.is_float and self.surface.has_spelling("convert", self.unit) and not self.surface.has_cast_attributes:
             return self._convert(operand, type)
+        if source.is_float != target.is_float and not self.surface.has_cast_attributes:
+            self.refuse(
+                f"a conversion from {source.tir} to {target.tir} in the kernel body",
+                f"convert inside T.SimtVF, or compile for the 2026-09 surface: the scalar unit of {self.surface.name} converts no floats",
+            )
         stem = (value.name or value.hint).rpartition(".")[2]
         hint = hint or (f"{stem}_{target.pto}" if 0 < len(stem) <= _LONGEST_STEM else target.pto)
 

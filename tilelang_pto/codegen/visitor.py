@@ -69,7 +69,7 @@ class Visitor:
         self.surface = surface
         self.fast_math = fast_math
         self.b = Builder()
-        self.arith = Arithmetic(self.b, surface)
+        self.arith = Arithmetic(self.b, surface, self.unsupported)
         self.region: Region = "scalar"
         self.variables: dict[Any, Value] = {}
         self.storage: dict[Any, Storage] = {}
