@@ -120,7 +120,7 @@ def test_tickets_are_drawn_in_block_order() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("pto.atomic_add(pto.addptr(m, t), 1)", "byte offset 16 of tensor argument 0, which has 16 bytes (thread 4)"),
+        ("pto.atomic_add(pto.addptr(m, t), 1)", "byte offset 16 of tensor m, which has 16 bytes (thread 4)"),
         ('pto.atomic_add(pto.castptr(pto.castptr(m, pto.i64) + 2, pto.ptr(pto.i32, "gm")), 1)', "not a multiple of 4"),
     ],
 )
