@@ -1,6 +1,6 @@
 # make demo    set up .venv and run the mHC expand kernels on the simulator
 # make test    set up .venv and run the test suite
-# make lint    ruff and mypy
+# make lint    ruff, mypy and clang-format
 #
 # PYTHON=... chooses the interpreter, PIP_ARGS=... is handed to every pip install, TEST_ARGS=... to pytest.
 
@@ -35,6 +35,7 @@ lint: $(VENV)/.tested
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/clang-format --dry-run --Werror $(NATIVE)
 
 install: $(VENV)/.installed
 
@@ -60,7 +61,7 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml setup.py CMakeLists.txt $(NA
 # tile_kernels asks for Python 3.12; its Ascend kernels work with older ones.
 $(VENV)/.tested: $(VENV)/.installed
 	@echo "tilelang-pto: downloading and installing the test tools (log: $(LOG))"
-	@$(INSTALL) pytest pytest-xdist hypothesis ml_dtypes ruff mypy >$(LOG) 2>&1 || $(call pip_failed,pip could not install the test tools)
+	@$(INSTALL) pytest pytest-xdist hypothesis ml_dtypes ruff mypy clang-format >$(LOG) 2>&1 || $(call pip_failed,pip could not install the test tools)
 	@$(INSTALL) --no-deps --ignore-requires-python tile-kernels==2.1.0 >$(LOG) 2>&1 || $(call pip_failed,pip could not install tile-kernels)
 	@touch $@
 

@@ -153,7 +153,8 @@ void CompileWhile(Builder& b, const Op& op) {
   ExpectTypes(b, op.operands, test.arguments, "initial values");
   ExpectTypes(b, op.operands, body.arguments, "initial values");
   ExpectTypes(b, op.results, test.arguments, "results");
-  b.Expect(!test.ops.empty() && test.ops.back().operands.size() == 1, "the first region of a while yields its condition");
+  b.Expect(!test.ops.empty() && test.ops.back().operands.size() == 1,
+           "the first region of a while yields its condition");
   const uint32_t condition = test.ops.back().operands[0];
   b.Expect(b.Type(condition).kind == Kind::kScalar && b.Type(condition).dtype == DType::kI1,
            "the condition of a while is not an i1");
@@ -267,10 +268,13 @@ void CompileYield(Builder& b, const Op&) { b.Fail("yield outside a region"); }
 
 const OpTable& ControlOps() {
   static const OpTable table = {
-      {"const", kScalarAnywhere, &CompileConst},           {"for", kOnScalar | kOnVector | kOnSimt, &CompileFor},
+      {"const", kScalarAnywhere, &CompileConst},
+      {"for", kOnScalar | kOnVector | kOnSimt, &CompileFor},
       {"while", kOnScalar | kOnVector | kOnSimt, &CompileWhile},
-      {"if", kOnScalar | kOnVector | kOnSimt, &CompileIf}, {"yield", kOnScalar | kOnVector | kOnSimt, &CompileYield},
-      {"vecscope", kOnScalar, &CompileVecscope},           {"simt", kOnScalar, &CompileSimt},
+      {"if", kOnScalar | kOnVector | kOnSimt, &CompileIf},
+      {"yield", kOnScalar | kOnVector | kOnSimt, &CompileYield},
+      {"vecscope", kOnScalar, &CompileVecscope},
+      {"simt", kOnScalar, &CompileSimt},
   };
   return table;
 }

@@ -1,7 +1,7 @@
 // What the host code of a kernel calls when an argument is refused: tilelang_pto.refuse_argument(text, values...).
 //
-// The text has a place for each value, rendered by its kind: {number}, {type} (a TVM-FFI type index), {device} (a DLPack device
-// type), and {dtype}, which takes three values (code, bits and lanes of a DLPack type).
+// The text has a place for each value, rendered by its kind: {number}, {type} (a TVM-FFI type index), {device} (a
+// DLPack device type), and {dtype}, which takes three values (code, bits and lanes of a DLPack type).
 #include <dlpack/dlpack.h>
 #include <tvm/ffi/dtype.h>
 #include <tvm/ffi/error.h>

@@ -92,7 +92,8 @@ uint64_t IntegerBits(const Entry& e, const engine::Parameter& p, const tf::AnyVi
   if (bits == 64) return static_cast<uint64_t>(number);
   // Signed and unsigned spellings of the same bits are both fine.
   if (number < -(INT64_C(1) << (bits - 1)) || number >= (INT64_C(1) << bits)) {
-    BadArgument(e.name, "argument " + p.name + " = " + std::to_string(number) + " does not fit " + engine::Name(p.type.dtype));
+    BadArgument(e.name,
+                "argument " + p.name + " = " + std::to_string(number) + " does not fit " + engine::Name(p.type.dtype));
   }
   return static_cast<uint64_t>(number) & ((UINT64_C(1) << bits) - 1);
 }
@@ -152,7 +153,8 @@ class PtoModuleObj : public tf::ModuleObj {
     const std::string data(bytes.data(), bytes.size());
     const std::string magic = kMagic;
     if (data.compare(0, magic.size(), magic) != 0) {
-      Throw(kModuleError, "the saved pto module is of another version of tilelang-pto\n  instead: compile the kernel again");
+      Throw(kModuleError,
+            "the saved pto module is of another version of tilelang-pto\n  instead: compile the kernel again");
     }
     std::string parts[3];
     size_t at = magic.size();
@@ -221,7 +223,8 @@ class PtoModuleObj : public tf::ModuleObj {
                 ", on which this release of tilelang-pto cannot launch\n  instead: use TILELANG_PTO_DEVICE=sim");
     }
     if (static_cast<size_t>(args.size()) != entry.Arity()) {
-      BadArgument(entry.name, "expected " + std::to_string(entry.Arity()) + " arguments, got " + std::to_string(args.size()));
+      BadArgument(entry.name,
+                  "expected " + std::to_string(entry.Arity()) + " arguments, got " + std::to_string(args.size()));
     }
     const auto& parameters = entry.function->parameters;
     engine::LaunchOptions options;
@@ -239,7 +242,8 @@ class PtoModuleObj : public tf::ModuleObj {
       }
       void* data = AsPointer(entry, p, value);
       const int64_t extent = AsInteger(entry, "extent of " + p.name, args[next_extent++]);
-      if (extent < -1) BadArgument(entry.name, "argument " + p.name + " has the negative extent " + std::to_string(extent));
+      if (extent < -1)
+        BadArgument(entry.name, "argument " + p.name + " has the negative extent " + std::to_string(extent));
       if (data == nullptr && extent != 0) BadArgument(entry.name, "argument " + p.name + " is a null pointer");
       values.push_back(engine::Arg::Pointer(data, extent));
     }
