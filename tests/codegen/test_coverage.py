@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilelang_pto.codegen.coverage import coverage_table, files_naming
+from tilelang_pto.codegen.coverage import coverage_table, files_naming, words_of
 from tilelang_pto.codegen.registry import OP_RULES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,5 +18,5 @@ def test_the_file_is_up_to_date():
 
 def test_every_operation_has_a_test():
     coverage_table(TESTS)  # loads all rules
-    texts = {path.name: path.read_text() for path in TESTS}
-    assert [name for name, rule in OP_RULES.items() if not files_naming(rule, texts)] == []
+    words = {path.name: words_of(path.read_text()) for path in TESTS}
+    assert [name for name, rule in OP_RULES.items() if not files_naming(rule, words)] == []

@@ -7,6 +7,7 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+import tvm
 from simt_kernels import SURFACES, mapped, ulps
 from tir_builder import op
 from tvm import tirx
@@ -247,3 +248,17 @@ def test_scalar_unit_refuses_with_advice(name):
 
 def test_bfloat16_is_known():
     assert np.dtype("bfloat16") == ml_dtypes.bfloat16
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("surface", SURFACES)
+def test_infinity_is_greater_than_every_finite_number(surface, dtype):
+    """``-infinity`` is what a running maximum starts from, so both signs go through a minimum and a maximum."""
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    values = np.array([0.0, -0.0, -3.5, float(ml_dtypes.finfo(kind).max), float(ml_dtypes.finfo(kind).min)], kind)
+    limit = tirx.Call(dtype, tvm.ir.Op.get("tl.infinity"), [tirx.StringImm(dtype)])
+    for sign, function in ((1, tirx.Max), (-1, tirx.Min)):
+        got = mapped(surface, {"a": values}, kind, lambda x, sign=sign, f=function: f(x, limit if sign > 0 else -limit))
+        np.testing.assert_array_equal(got.astype(np.float32), np.full(len(values), sign * np.inf, np.float32))
+    kept = mapped(surface, {"a": values}, kind, lambda x: tirx.Max(x, -limit))
+    np.testing.assert_array_equal(kept.astype(np.float32), values.astype(np.float32))

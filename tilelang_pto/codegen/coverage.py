@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +16,7 @@ from pathlib import Path
 from . import rules
 from .registry import EXPRESSION_RULES, OP_RULES, STATEMENT_RULES, OpRule
 
-__all__ = ["coverage_table", "files_naming"]
+__all__ = ["coverage_table", "files_naming", "words_of"]
 
 HEAD = """# Coverage
 
@@ -30,10 +32,31 @@ def _load() -> None:
         importlib.import_module(f"{rules.__name__}.{module.name}")
 
 
-def files_naming(rule: OpRule, texts: dict[str, str]) -> list[str]:
+def words_of(text: str) -> frozenset[str]:
+    """Names a test uses to say which operation it means: attributes (``T.exp``), imported names and words of string literals.
+
+    Bare names are left out (``print``, ``round`` and ``abs`` of Python are no operations of TIR), and so are docstrings but for what
+    follows ``Operations:`` in that of the module, where a test that composes the names spells them out.
+    """
+    module = ast.parse(text)
+    _, _, declared = (ast.get_docstring(module) or "").partition("Operations:")
+    words = set(re.findall(r"\w+", declared))
+    for node in ast.walk(module):
+        if isinstance(node, ast.Attribute):
+            words.add(node.attr)
+        elif isinstance(node, ast.alias):
+            words.add(node.name)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            node.value.value = None
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words.update(re.findall(r"\w+", node.value))
+    return frozenset(words)
+
+
+def files_naming(rule: OpRule, words: dict[str, frozenset[str]]) -> list[str]:
     """Test files that name an operation, or another name of the same rule, without the prefix of its namespace."""
-    names = [_short(other.name) for other in OP_RULES.values() if other.function is rule.function or other.name == rule.name]
-    return sorted(name for name, text in texts.items() if any(short in text for short in names))
+    names = {_short(other.name) for other in OP_RULES.values() if other.function is rule.function or other.name == rule.name}
+    return sorted(name for name, used in words.items() if names & used)
 
 
 def _short(name: str) -> str:
@@ -43,13 +66,13 @@ def _short(name: str) -> str:
 def coverage_table(test_files: Iterable[Path]) -> str:
     """The text of ``docs/coverage.md``."""
     _load()
-    texts = {path.name: path.read_text() for path in test_files}
+    words = {path.name: words_of(path.read_text()) for path in test_files}
     lines = [HEAD, "## Operations", "", "| operation | family | regions | arguments | PTODSL | tests |", "|---|---|---|---|---|---|"]
     for name in sorted(OP_RULES):
         rule = OP_RULES[name]
         arity = " or ".join(str(count) for count in rule.arity) or "any"
         emits = ", ".join(f"`{call}`" for call in rule.emits) or "operators"
-        tests = ", ".join(f"`{test}`" for test in files_naming(rule, texts))
+        tests = ", ".join(f"`{test}`" for test in files_naming(rule, words))
         regions = "all" if len(rule.regions) == 3 else ", ".join(rule.regions)
         lines.append(f"| `{name}` | {rule.family} | {regions} | {arity} | {emits} | {tests} |")
     lines += ["", "## Statements and expressions", ""]
