@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-import pytest
 from tir_builder import access, op, pointer, registers, sequence, simd_block, vector_kernel
 from tvm import tirx
 
-from tilelang_pto import _native
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import require_clean, surface_of
 from tilelang_pto.sim import run
@@ -149,9 +147,3 @@ def store(at, number, dtype, value, offset=0, mask=None, dist=None):
     bits = numpy_dtype(dtype).itemsize * 8
     where = at(number, dtype, offset, 1)
     return tirx.Evaluate(op("tl.simd.vsts", "handle", where, value, full(dtype) if mask is None else mask, dist or f"NORM_B{bits}"))
-
-
-def executes(*opcodes):
-    """Mark: skipped, visibly, as long as the engine lacks one of the operations."""
-    missing = sorted(set(opcodes) - set(_native.sim_ops()))
-    return pytest.mark.skipif(bool(missing), reason=f"the engine does not execute {', '.join(missing)} yet")

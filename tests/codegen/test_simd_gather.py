@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simd_registers import SURFACES, executes, first, full, load, numpy_dtype, register, run_kernel, sample, store
+from simd_registers import SURFACES, first, full, load, numpy_dtype, register, run_kernel, sample, store
 from tir_builder import immediate, op
 from tvm import tirx
 
@@ -20,7 +20,6 @@ def memory(dtype: str, bytes_: int = 1024) -> np.ndarray:
     return np.concatenate(parts)
 
 
-@executes("vgather2")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", WIDE + NARROW + BYTES)
 @pytest.mark.parametrize("count", [None, 16])
@@ -45,7 +44,6 @@ def test_gather(surface, dtype, count):
     np.testing.assert_array_equal(got.view(np.uint8), expected.view(np.uint8))
 
 
-@executes("vgatherb")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
 @pytest.mark.parametrize("masked", [False, True])
@@ -65,7 +63,6 @@ def test_gather_of_blocks(surface, dtype, masked):
     np.testing.assert_array_equal(got.view(np.uint8), expected.reshape(-1))
 
 
-@executes("vscatter")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", WIDE + NARROW)
 @pytest.mark.parametrize("count", [None, 8])
@@ -84,7 +81,6 @@ def test_scatter(surface, dtype, count):
     np.testing.assert_array_equal(got[index[:active]].view(np.uint8), values[:active].view(np.uint8))
 
 
-@executes("vscatter")
 @pytest.mark.parametrize("surface", SURFACES)
 def test_scatter_into_bytes_takes_the_low_byte_of_each_lane(surface):
     values = sample("uint16")
@@ -122,7 +118,6 @@ def blocks_at(memory_: np.ndarray, start: int, stride: int) -> np.ndarray:
     return rows[start : start + 8 * stride : stride][:8].reshape(-1)
 
 
-@executes("vsstb")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
 @pytest.mark.parametrize("stride", [1, 2, 3])
@@ -141,7 +136,6 @@ def handle(name: str):
     return tirx.decl_buffer((1,), "handle", name=name, scope="local.var")
 
 
-@executes("vsstb")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_strided_stores_through_a_handle_in_a_loop(surface, dynamic):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simd_registers import SURFACES, executes, first, full, load, numpy_dtype, register, run_kernel, sample, store
+from simd_registers import SURFACES, first, full, load, numpy_dtype, register, run_kernel, sample, store
 from tir_builder import immediate, op
 from tvm import tirx
 
@@ -96,7 +96,6 @@ def test_unpack(surface, part, width, target):
     np.testing.assert_array_equal(got, spread[:: target // 8])
 
 
-@executes("pintlv", "pdintlv")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("width", [8, 16, 32])
 @pytest.mark.parametrize("name", ["pintlv", "pdintlv"])
@@ -114,7 +113,6 @@ def test_interleave(surface, width, name, part):
     np.testing.assert_array_equal(got, (zipped[part] if name == "pintlv" else joined[part::2]).astype(bool))
 
 
-@executes("psts", "plds")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("width", [8, 16, 32])
 def test_image_in_memory(surface, width):
@@ -130,7 +128,6 @@ def test_image_in_memory(surface, width):
     np.testing.assert_array_equal(got, flags.astype(bool))
 
 
-@executes("psts")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dist", ["NORM", "PK"])
 def test_stored_image(surface, dist):
@@ -145,7 +142,6 @@ def test_stored_image(surface, dist):
     np.testing.assert_array_equal(got[: wanted.size], wanted)
 
 
-@executes("plds")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dist", ["NORM", "US", "DS"])
 def test_loaded_image(surface, dist):

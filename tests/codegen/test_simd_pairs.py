@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simd_registers import SURFACES, executes, first, full, load, numpy_dtype, register, run_kernel, sample, store
+from simd_registers import SURFACES, first, full, load, numpy_dtype, register, run_kernel, sample, store
 from tir_builder import immediate, op
 from tvm import tirx
 
@@ -70,7 +70,6 @@ def test_deinterleaving_load_of_another_width_is_refused():
         )
 
 
-@executes("vmull")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
 def test_wide_product(surface, dtype):
@@ -104,7 +103,6 @@ def carried(surface, name, dtype, a, b, carry=None, active=64):
     return run_kernel(surface, [a, b, flags], [(dtype, 64), ("int32", 64)], body)
 
 
-@executes("vaddc", "vaddcs", "vsubc", "vsubcs")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
 @pytest.mark.parametrize("active", [64, 8])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simd_registers import SURFACES, evaluate, executes, first, full, numpy_dtype, register, sample
+from simd_registers import SURFACES, evaluate, first, full, numpy_dtype, register, sample
 from tir_builder import op, registers
 
 from tilelang_pto.codegen import emit_module
@@ -30,7 +30,6 @@ def test_broadcast_of_a_lane(surface, dtype, position, lane):
         np.testing.assert_array_equal(bits(got), bits(expected))
 
 
-@executes("vcpadd")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_sums_of_neighbours(surface, dtype):
@@ -45,7 +44,6 @@ def test_sums_of_neighbours(surface, dtype):
 PACKED = {"uint32": "uint16", "int32": "int16", "uint16": "uint8", "int16": "int8", "float32": "float16"}
 
 
-@executes("vpack")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", PACKED)
 @pytest.mark.parametrize("part", ["LOWER", "HIGHER"])
@@ -62,7 +60,6 @@ def test_pack(surface, dtype, part):
 UNPACKED = {"uint8": "uint16", "int8": "int16", "uint16": "uint32", "int16": "int32"}
 
 
-@executes("vsunpack", "vzunpack")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", UNPACKED)
 @pytest.mark.parametrize("part", ["LOWER", "HIGHER"])
@@ -74,7 +71,6 @@ def test_unpack(surface, dtype, part):
     np.testing.assert_array_equal(got, half.astype(target))
 
 
-@executes("vsqz")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint16", "uint8"])
 def test_squeeze(surface, dtype):
@@ -85,7 +81,6 @@ def test_squeeze(surface, dtype):
     np.testing.assert_array_equal(bits(got), bits(np.concatenate([chosen, np.zeros(a.size - chosen.size, a.dtype)])))
 
 
-@executes("vusqz")
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32"])
 def test_counts_of_active_lanes_before(dtype):
     a = sample(dtype)

@@ -12,7 +12,6 @@ from simt_kernels import SURFACES, emitted
 from tir_builder import access, op, pointer, sequence, simt_block, vector_kernel, view
 from tvm import tirx
 
-from tilelang_pto import _native
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import surface_of
 from tilelang_pto.errors import UnsupportedError
@@ -20,9 +19,6 @@ from tilelang_pto.sim import run
 
 RNG = np.random.default_rng(9)
 THREADS, SLOTS = 128, 8
-needs_engine = pytest.mark.skipif(
-    not {"atomic_add", "atomic_max", "atomic_min"} <= set(_native.sim_ops()), reason="the engine has no atomics yet"
-)
 MODELS = {"add": np.add, "max": np.maximum, "min": np.minimum}
 
 
@@ -47,7 +43,6 @@ def combined(kind: str, start: np.ndarray, values: np.ndarray) -> np.ndarray:
     return result
 
 
-@needs_engine
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64", "float32", "float16"])
 @pytest.mark.parametrize("kind", MODELS)
@@ -66,7 +61,6 @@ def test_on_gm(surface, dtype, kind, order):
     np.testing.assert_array_equal(slots, expected)
 
 
-@needs_engine
 @pytest.mark.parametrize("surface", SURFACES)
 def test_from_several_cores(surface):
     out = pointer("out", "int32")
@@ -81,7 +75,6 @@ def test_from_several_cores(surface):
     assert total[0] == sum(tx + bx for tx in range(THREADS) for bx in range(6))
 
 
-@needs_engine
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "float32", "float16"])
 @pytest.mark.parametrize("kind", MODELS)
@@ -112,7 +105,6 @@ def test_on_ub(surface, dtype, kind):
     np.testing.assert_array_equal(slots, expected)
 
 
-@needs_engine
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "float32"])
 @pytest.mark.parametrize("kind", MODELS)
@@ -141,7 +133,6 @@ def test_old_values(surface, dtype, kind):
         assert set(old.tolist()) <= seen and 0 in old.tolist()
 
 
-@needs_engine
 @pytest.mark.parametrize("surface", SURFACES)
 def test_unused_result_is_still_an_effect(surface):
     out = pointer("out", "int32")

@@ -9,7 +9,6 @@ from simt_kernels import SURFACES, emitted, ulps
 from tir_builder import op, pointer, sequence, simt_block, vector_kernel, view
 from tvm import tirx
 
-from tilelang_pto import _native
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import surface_of
 from tilelang_pto.errors import UnsupportedError
@@ -17,7 +16,6 @@ from tilelang_pto.sim import run
 
 THREADS = 64
 SEED = tirx.IntImm("int64", 7)
-needs_mulhi = pytest.mark.skipif("mulhi" not in _native.sim_ops(), reason="the engine has no mulhi yet")
 
 
 # -- the published algorithm ---------------------------------------------------------------------------------------------
@@ -116,7 +114,6 @@ def sequence_of(*statements):
     return sequence(*statements)
 
 
-@needs_mulhi
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize(
     ("seed", "offset"),
@@ -129,7 +126,6 @@ def test_words(surface, seed, offset):
     np.testing.assert_array_equal(got, expected)
 
 
-@needs_mulhi
 @pytest.mark.parametrize("surface", SURFACES)
 def test_published_vector_on_the_simulator(surface):
     got = draws(surface, "uint32", 4, lambda tx, put: sequence(*(put(k, word()) for k in range(4))), i32(0), i32(0), lambda tx: i32(0))
@@ -137,14 +133,12 @@ def test_published_vector_on_the_simulator(surface):
     assert (got == got[0]).all()
 
 
-@needs_mulhi
 @pytest.mark.parametrize("surface", SURFACES)
 def test_narrow_and_negative_arguments_are_extended(surface):
     got = draws(surface, "uint32", 4, lambda tx, put: sequence(*(put(k, word()) for k in range(4))), i32(-5), i32(9), lambda tx: tx - 40)
     np.testing.assert_array_equal(got, np.stack([stream(-5, thread - 40, 9, 4) for thread in range(THREADS)]))
 
 
-@needs_mulhi
 @pytest.mark.parametrize("surface", SURFACES)
 def test_uniform_numbers_are_bit_exact(surface):
     got = draws(surface, "float32", 32, lambda tx, put: sequence(*(put(k, real()) for k in range(32))))
@@ -153,7 +147,6 @@ def test_uniform_numbers_are_bit_exact(surface):
     assert got.min() > 0 and got.max() <= 1 and abs(got.mean() - 0.5) < 0.02
 
 
-@needs_mulhi
 @pytest.mark.parametrize("surface", SURFACES)
 def test_draws_in_loops_and_branches(surface):
     """A loop of threads-dependent length and a branch: each thread goes on where it stopped."""
@@ -173,7 +166,6 @@ def test_draws_in_loops_and_branches(surface):
             assert got[thread, 1] == words[position - 1]
 
 
-@needs_mulhi
 @pytest.mark.parametrize("surface", SURFACES)
 def test_normal_numbers(surface):
     """An odd number of draws leaves one behind for the next; words drawn between do not touch it."""
@@ -188,14 +180,12 @@ def test_normal_numbers(surface):
         assert ulps(got[thread], expected).max() <= 4
 
 
-@needs_mulhi
 @pytest.mark.parametrize("surface", SURFACES)
 def test_normal_numbers_have_the_right_moments(surface):
     got = draws(surface, "float32", 64, lambda tx, put: sequence(*(put(k, real("normal")) for k in range(64)))).astype(np.float64)
     assert abs(got.mean()) < 0.05 and abs(got.std() - 1) < 0.05 and abs((got**3).mean()) < 0.2
 
 
-@needs_mulhi
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("lanes", [2, 4])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

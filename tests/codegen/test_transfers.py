@@ -8,16 +8,11 @@ from tir_builder import access, immediate, op, pointer, sequence, simd_block, si
 from tvm import tirx
 
 import tilelang_pto
-from tilelang_pto import _native
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import require_clean, surface_of
 from tilelang_pto.sim import run
 
 SURFACES = ("2026-08", "2026-09")
-
-
-def needs(opcode: str):
-    return pytest.mark.skipif(opcode not in _native.sim_ops(), reason=f"the engine has no {opcode} yet")
 
 
 def text_of(mod, surface):
@@ -86,7 +81,6 @@ def test_rows_longer_than_a_burst(surface, count):
     np.testing.assert_array_equal(result, values)
 
 
-@needs("set_atomic_add")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize(("kind", "model"), [("add", np.add), ("max", np.maximum), ("min", np.minimum)])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
@@ -147,7 +141,6 @@ def test_scalar_read_inside_a_vector_function(surface):
     np.testing.assert_array_equal(result.reshape(3, 64), values[:3, None] * values[None, 64:])
 
 
-@needs("trap")
 @pytest.mark.parametrize("surface", SURFACES)
 def test_device_assert_names_its_message(surface):
     a = pointer("a", "int32")
