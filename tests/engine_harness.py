@@ -39,7 +39,18 @@ def _arrays(inputs: Arrays, outputs: dict[str, tuple[str, int]]) -> dict[str, tu
     return {name: (dtype, np.array(data, NUMPY[dtype], order="C")) for name, (dtype, data) in both.items()}
 
 
-def in_ub(body: str, inputs: Arrays, outputs: dict[str, tuple[str, int]], scope: str = "with pto.vecscope():", program=None):
+HEADS = {"2026-08": "from ptodsl import pto, scalar", "2026-09": "from ptodsl import pto"}
+"""API state to the import line of its modules."""
+
+
+def in_ub(
+    body: str,
+    inputs: Arrays,
+    outputs: dict[str, tuple[str, int]],
+    scope: str = "with pto.vecscope():",
+    program=None,
+    surface: str = "2026-09",
+) -> dict[str, np.ndarray]:
     """Run ``body`` inside one vector function; every array is copied to UB, outputs are copied back. Names are UB pointers.
 
     ``scope`` may be ``"if True:"`` for commands of the scalar unit that run on pipe V; ``program`` may change what was recorded.
@@ -56,14 +67,14 @@ def in_ub(body: str, inputs: Arrays, outputs: dict[str, tuple[str, int]], scope:
             stores.append(f"pto.mte_ub_gm({name}, g_{name}, {size}, nburst=(1, {size}, {size}))")
         at += (size + 31) // 32 * 32
     lines = [
-        "from ptodsl import pto",
+        HEADS[surface],
         '@pto.jit(kernel_kind="vector", mode="explicit", ast_rewrite=False)',
         f"def k({', '.join(parameters)}):",
         *(f"    {line}" for line in (*addresses, *loads, 'pto.set_flag("MTE2", "V")', 'pto.wait_flag("MTE2", "V")', scope)),
         textwrap.indent(textwrap.dedent(body), " " * 8),
         *(f"    {line}" for line in ('pto.set_flag("V", "MTE3")', 'pto.wait_flag("V", "MTE3")', *stores)),
     ]
-    recorded = record_module("\n".join(lines) + "\n", "k.py", "2026-09")
+    recorded = record_module("\n".join(lines) + "\n", "k.py", surface)
     if program is not None:
         program(recorded)
     launch(recorded, [array for _, array in arrays.values()])

@@ -39,10 +39,6 @@ def evaluate(expr, **values) -> int:
     return int(tvm.arith.Analyzer().simplify(tirx.stmt_functor.substitute(expr, bound)))
 
 
-def asserted(mod) -> str:
-    return mod.script()
-
-
 def test_device_functions_survive_unchanged():
     lowered = lower_function(vector_add())
     kept = pipeline.stashed_functions(lowered.device)

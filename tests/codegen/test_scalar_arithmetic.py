@@ -1,4 +1,7 @@
-"""Scalar arithmetic keeps TIR's meaning: emitted, run on the simulator, compared with integer arithmetic of Python and NumPy."""
+"""Scalar arithmetic keeps TIR's meaning: emitted, run on the simulator, compared with integer arithmetic of Python and NumPy.
+
+Operations: bitwise_and, bitwise_or, bitwise_xor.
+"""
 
 from __future__ import annotations
 
@@ -172,8 +175,6 @@ def test_short_circuit_guards_a_division(surface):
 
 
 # -- random expressions --------------------------------------------------------------------------------------------------
-
-Model = Callable[[int, int], int]
 
 
 def _wrap(value: int) -> int:

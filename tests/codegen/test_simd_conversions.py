@@ -8,6 +8,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
+from exact_rounding import rounded
 from simd_registers import SURFACES, load, numpy_dtype, register, run_kernel, sample, store
 from tir_builder import op
 
@@ -27,25 +28,6 @@ FP4 += [-value for value in FP4]
 
 def bits(pto: str) -> int:
     return numpy_dtype(TIR[pto]).itemsize * 8
-
-
-def rounded(value: Fraction, letter: str) -> int:
-    """An integer near a rational number."""
-    down = math.floor(value)
-    rest = value - down
-    if rest == 0 or letter == "F":
-        return down
-    if letter == "C":
-        return down + 1
-    if letter == "Z":
-        return down if value > 0 else down + 1
-    if letter == "O":
-        return down if down % 2 else down + 1
-    if rest != Fraction(1, 2):
-        return down + (rest > Fraction(1, 2))
-    if letter == "A":
-        return down + 1 if value > 0 else down
-    return down + down % 2
 
 
 def to_float(value: Fraction, target: str, letter: str) -> float:

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from engine_harness import NUMPY, bits, in_ub, lanes, same
+from exact_rounding import rounded
 
 RNG = np.random.default_rng(9)
 HALVES = ("EVEN", "ODD")
@@ -38,22 +39,6 @@ def convert(source: str, target: str, values: np.ndarray, words: str = "") -> np
     for p in range(len(parts)):
         assert not np.delete(split[:, p], p, axis=2).view(np.uint8).any()
     return np.ascontiguousarray(split[:, 0, :, 0]).ravel()
-
-
-def rounded(x: Fraction, letter: str) -> int:
-    low = x.numerator // x.denominator
-    rest = x - low
-    if letter == "F" or rest == 0:
-        return low
-    if letter == "C":
-        return low + 1
-    if letter == "Z":
-        return low if x > 0 else low + 1
-    if letter == "O":
-        return low if low % 2 else low + 1
-    if rest == Fraction(1, 2):
-        return (low + 1 if x > 0 else low) if letter == "A" else low + low % 2
-    return low + (rest > Fraction(1, 2))
 
 
 def numbers(dtype: str, count: int, scale: float) -> np.ndarray:

@@ -2,54 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import numpy as np
 import pytest
 
 pytest.importorskip("tilelang_pto._native")
-import ml_dtypes
+from engine_harness import HEADS, NUMPY, Arrays, bits, in_ub, lanes, same
 
 from tilelang_pto.errors import PtoError
-from tilelang_pto.sim import run
 
-NUMPY = {
-    "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "ui8": np.uint8, "i16": np.int16, "ui16": np.uint16,
-    "i32": np.int32, "ui32": np.uint32, "i64": np.int64, "f8e4m3": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2,
-}  # fmt: skip
 FLOATS = ("f32", "f16", "bf16")
-SURFACES = {"2026-08": "from ptodsl import pto, scalar", "2026-09": "from ptodsl import pto"}
 
 
-def vector(
-    body: str, inputs: dict[str, tuple[str, np.ndarray]], outputs: dict[str, tuple[str, int]], surface: str = "2026-08"
-) -> dict[str, np.ndarray]:
-    """Run ``body`` inside one vector function; every array is copied to and from UB. Names in ``body`` are UB pointers."""
-    arrays, parameters, addresses, loads, stores = {}, [], [], [], []
-    at = 0
-    for name, (dtype, data) in {**inputs, **{n: (t, np.zeros(c, NUMPY[t])) for n, (t, c) in outputs.items()}}.items():
-        array = np.ascontiguousarray(data, NUMPY[dtype])
-        arrays[name] = array
-        parameters.append(f'g_{name}: pto.ptr(pto.{dtype}, "gm")')
-        addresses.append(f'{name} = pto.castptr(pto.const({at}, dtype=pto.i64), pto.ptr(pto.{dtype}, "ub"))')
-        size = array.nbytes
-        loads.append(f"pto.mte_gm_ub(g_{name}, {name}, 0, {size}, nburst=(1, {size}, {size}))")
-        if name in outputs:
-            stores.append(f"pto.mte_ub_gm({name}, g_{name}, {size}, nburst=(1, {size}, {size}))")
-        at += (size + 31) // 32 * 32
-    lines = [
-        SURFACES[surface],
-        '@pto.jit(kernel_kind="vector", mode="explicit", ast_rewrite=False)',
-        f"def k({', '.join(parameters)}):",
-        *(
-            f"    {line}"
-            for line in (*addresses, *loads, 'pto.set_flag("MTE2", "V")', 'pto.wait_flag("MTE2", "V")', "with pto.vecscope():")
-        ),
-        textwrap.indent(textwrap.dedent(body), " " * 8),
-        *(f"    {line}" for line in ('pto.set_flag("V", "MTE3")', 'pto.wait_flag("V", "MTE3")', *stores)),
-    ]
-    run("\n".join(lines) + "\n", "k", *arrays.values())
-    return {name: arrays[name] for name in outputs}
+def vector(body: str, inputs: Arrays, outputs: dict[str, tuple[str, int]], surface: str = "2026-08") -> dict[str, np.ndarray]:
+    """Run ``body`` inside one vector function. Names in it are UB pointers."""
+    return in_ub(body, inputs, outputs, surface=surface)
 
 
 def numbers(dtype: str, count: int, seed: int = 1) -> np.ndarray:
@@ -61,21 +27,8 @@ def numbers(dtype: str, count: int, seed: int = 1) -> np.ndarray:
     return generator.integers(info.min, info.max, count, dtype=kind, endpoint=True)
 
 
-def lanes(dtype: str) -> int:
-    return 256 // np.dtype(NUMPY[dtype]).itemsize
-
-
-def bits(dtype: str) -> int:
-    return np.dtype(NUMPY[dtype]).itemsize * 8
-
-
 def wide(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64) if values.dtype.kind not in "iu" else values.astype(np.int64)
-
-
-def same(found: np.ndarray, expected: np.ndarray) -> None:
-    unsigned = np.dtype(f"u{found.dtype.itemsize}")
-    np.testing.assert_array_equal(found.view(unsigned), np.ascontiguousarray(expected, found.dtype).view(unsigned))
 
 
 BINARY = {
@@ -481,7 +434,7 @@ def test_composed():
     same(found[3], np.maximum(a - np.float32(3), np.float32(0)))
 
 
-@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("surface", HEADS)
 def test_scalar_in_vector_function(surface: str):
     a = numbers("f32", 64)
     load = "scalar.load" if surface == "2026-08" else "pto.load"

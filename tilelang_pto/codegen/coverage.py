@@ -35,7 +35,7 @@ def _load() -> None:
 def words_of(text: str) -> frozenset[str]:
     """Names a test uses to say which operation it means: attributes (``T.exp``), imported names and words of string literals.
 
-    Bare names are left out (``print``, ``round`` and ``abs`` of Python are no operations of TIR), and so are docstrings but for what
+    Python's own names are left out (``print``, ``math.floor`` and ``np.exp`` are no operations of TIR), and so are docstrings but for what
     follows ``Operations:`` in that of the module, where a test that composes the names spells them out.
     """
     module = ast.parse(text)
@@ -43,7 +43,8 @@ def words_of(text: str) -> frozenset[str]:
     words = set(re.findall(r"\w+", declared))
     for node in ast.walk(module):
         if isinstance(node, ast.Attribute):
-            words.add(node.attr)
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("math", "np")):
+                words.add(node.attr)
         elif isinstance(node, ast.alias):
             words.add(node.name)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
