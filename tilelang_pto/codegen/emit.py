@@ -119,12 +119,6 @@ class Block:
     known: dict[object, Value] = field(default_factory=dict)
     depth: int = 0
 
-    def encloses(self, other: Block | None) -> bool:
-        """Whether values defined here may be used in ``other``."""
-        while other is not None and other is not self:
-            other = other.parent
-        return other is self
-
 
 EVERYTHING = object()
 """As memory of a statement: it may change all memory (transfers, flags, barriers)."""

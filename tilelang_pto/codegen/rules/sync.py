@@ -18,6 +18,14 @@ MEMORY_BARRIERS = (
 """Pairs of accesses a barrier inside a vector function can order."""
 
 
+def _pipe(v: Visitor, pipe: Any, *also: str) -> str:
+    """Name of a pipe argument without its prefix; ``also`` are words that stand for several pipes."""
+    which = v.string(pipe, "the pipe").removeprefix("PIPE_")
+    if which not in (*PIPES, *also):
+        v.unsupported(f"pipe {which}", " or ".join([f"name one of {', '.join(PIPES)}", *also]))
+    return which
+
+
 @op("tl.ascend_set_flag", arity=2, regions="scalar", emits="set_flag")
 def ascend_set_flag(v: Visitor, node: Any, event: Any, number: Any) -> None:
     _flag(v, "pto.set_flag", event, number)
@@ -42,13 +50,11 @@ def _flag(v: Visitor, function: str, event: Any, number: Any) -> None:
 @op("tl.ascend_pipe_barrier", arity=1, regions="scalar", emits="pipe_barrier")
 def ascend_pipe_barrier(v: Visitor, node: Any, pipe: Any) -> None:
     """Drain a pipe. Vector functions are ordered by hardware, so a barrier of V alone is not needed; S stands for all."""
-    which = v.string(pipe, "the pipe").removeprefix("PIPE_")
+    which = _pipe(v, pipe, "ALL")
     if which == "V":
         return
     if which == "S":
         which = "ALL"
-    if which != "ALL" and which not in PIPES:
-        v.unsupported(f"pipe {which}", f"name one of {', '.join(PIPES)} or ALL")
     v.b.effect(lambda _: call("pto.pipe_barrier", constant(which)))
 
 
@@ -64,13 +70,12 @@ def ascend_cross_core_wait_flag(v: Visitor, node: Any, mode: Any, pipe: Any, num
 
 def _cross_core(v: Visitor, function: str, mode: Any, pipe: Any, number: Any) -> None:
     """Flags between cores. Mode 0, all vector cores of the launch, is the only one of vector kernels."""
-    which, value = v.string(pipe, "the pipe").removeprefix("PIPE_"), v.expr(number)
+    value = v.expr(number)
     if v.integer(mode, "the mode") != 0:
         v.unsupported(
             f"cross-core flags of mode {mode}", "mode 0 (all vector cores) has a rule; the others belong to cube and mixed kernels"
         )
-    if which not in PIPES:
-        v.unsupported(f"pipe {which}", f"name one of {', '.join(PIPES)}")
+    which = _pipe(v, pipe)
     if value.low >= CROSS_CORE_EVENTS or value.high < 0:
         v.unsupported(f"cross-core event id {value.low}", f"event ids are 0 to {CROSS_CORE_EVENTS - 1}")
     if v.surface.name == "2026-08":
@@ -90,9 +95,8 @@ def ascend_rls_buf(v: Visitor, node: Any, pipe: Any, number: Any, mode: Any) -> 
 
 def _token(v: Visitor, function: str, pipe: Any, number: Any, mode: Any) -> None:
     """Buffer tokens."""
-    which, value, how = v.string(pipe, "the pipe").removeprefix("PIPE_"), v.expr(number), v.integer(mode, "the mode")
-    if which not in PIPES:
-        v.unsupported(f"pipe {which}", f"name one of {', '.join(PIPES)}")
+    value, how = v.expr(number), v.integer(mode, "the mode")
+    which = _pipe(v, pipe)
     if value.low >= TOKENS or value.high < 0:
         v.unsupported(f"buffer id {value.low}", f"buffer ids are 0 to {TOKENS - 1}")
     if how not in (0, 1):

@@ -160,24 +160,14 @@ def _tagged(out: Reporter, call: str, param: Param, rule: Rule, node: ast.expr, 
     out.report(node, call, f"{param.name} has no legal form", f"one of: {legal}")
 
 
-def _dtype(out: Reporter, call: str, param: Param, rule: Rule, node: ast.expr, value: Value) -> None:
-    if (value.kind != TYPE or value.sort not in ("dtype", "vec")) and not _unknown(value):
-        out.report(node, call, f"{param.name} must be a dtype such as pto.f32")
+def _type_of(sorts: tuple[str, ...], wanted: str) -> Test:
+    """Check of an argument that is a type of one of the ``sorts``."""
 
+    def check(out: Reporter, call: str, param: Param, rule: Rule, node: ast.expr, value: Value) -> None:
+        if (value.kind != TYPE or value.sort not in sorts) and not _unknown(value):
+            out.report(node, call, f"{param.name} must be {wanted}")
 
-def _vreg_type(out: Reporter, call: str, param: Param, rule: Rule, node: ast.expr, value: Value) -> None:
-    if (value.kind != TYPE or value.sort != "vreg") and not _unknown(value):
-        out.report(node, call, f"{param.name} must be a pto.vreg_type(lanes, dtype)")
-
-
-def _ptr_type(out: Reporter, call: str, param: Param, rule: Rule, node: ast.expr, value: Value) -> None:
-    if (value.kind != TYPE or value.sort not in ("ptr", "dtype")) and not _unknown(value):
-        out.report(node, call, f"{param.name} must be a pto.ptr(dtype, space) or an integer dtype")
-
-
-def _mask_type(out: Reporter, call: str, param: Param, rule: Rule, node: ast.expr, value: Value) -> None:
-    if (value.kind != TYPE or value.sort != "mask") and not _unknown(value):
-        out.report(node, call, f"{param.name} must be pto.mask_b8, pto.mask_b16 or pto.mask_b32")
+    return check
 
 
 def _mask(out: Reporter, call: str, param: Param, rule: Rule, node: ast.expr, value: Value) -> None:
@@ -217,10 +207,10 @@ _TESTS: dict[str, Test] = {
     "tuples": _tuples,
     "shape": _shape,
     "tagged": _tagged,
-    "dtype": _dtype,
-    "vreg_type": _vreg_type,
-    "ptr_type": _ptr_type,
-    "mask_type": _mask_type,
+    "dtype": _type_of(("dtype", "vec"), "a dtype such as pto.f32"),
+    "vreg_type": _type_of(("vreg",), "a pto.vreg_type(lanes, dtype)"),
+    "ptr_type": _type_of(("ptr", "dtype"), "a pto.ptr(dtype, space) or an integer dtype"),
+    "mask_type": _type_of(("mask",), "pto.mask_b8, pto.mask_b16 or pto.mask_b32"),
     "mask": _mask,
     "number": _number,
     "runtime": _runtime,

@@ -35,18 +35,12 @@ class Features:
     has_unary_minus: bool
     has_short_circuit: bool
     """``and``/``or`` on runtime values, by the AST rewrite only."""
-    has_integer_division_operator: bool
-    """``/`` on integers."""
-    has_vec_operators: bool
-    """Division, bit operations, negation and comparison on ``Vec`` values (``+ - *`` work on both)."""
     has_bitcast: bool
     has_cast_attributes: bool
     """``rounding=`` and ``saturation=`` on the numeric cast."""
     has_init_core: bool
     has_loop_unroll: bool
     has_branch_get: bool
-    has_allreduce: bool
-    """The all-reduce helpers can be relied on (later builds of 2026-09 drop them)."""
     has_mad_runtime_flags: bool
     has_div_precision: bool
     has_vsubc: bool
@@ -60,14 +54,11 @@ FEATURES: Mapping[str, Features] = MappingProxyType(
             has_shift_operators=False,
             has_unary_minus=False,
             has_short_circuit=False,
-            has_integer_division_operator=False,
-            has_vec_operators=False,
             has_bitcast=False,
             has_cast_attributes=False,
             has_init_core=False,
             has_loop_unroll=False,
             has_branch_get=False,
-            has_allreduce=True,
             has_mad_runtime_flags=False,
             has_div_precision=False,
             has_vsubc=False,
@@ -78,14 +69,11 @@ FEATURES: Mapping[str, Features] = MappingProxyType(
             has_shift_operators=True,
             has_unary_minus=True,
             has_short_circuit=True,
-            has_integer_division_operator=True,
-            has_vec_operators=True,
             has_bitcast=True,
             has_cast_attributes=True,
             has_init_core=True,
             has_loop_unroll=True,
             has_branch_get=True,
-            has_allreduce=False,
             has_mad_runtime_flags=True,
             has_div_precision=True,
             has_vsubc=True,
