@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tilelang.backend.target import determine_target
+from tile_kernels_support import CORES, bf16, compiled, f32, poisoned, tile_kernels
 
-pytest.importorskip("tile_kernels", reason="the tile_kernels package is not installed")
-from tile_kernels.mhc.expand_asc import expand_to_mhc_bwd_asc, expand_to_mhc_fwd_asc
-from tile_kernels.mhc.head_compute_mix_asc import mhc_head_compute_mix_bwd_asc, mhc_head_compute_mix_fwd_asc
-from tile_kernels.mhc.sinkhorn_asc import mhc_sinkhorn_bwd_asc, mhc_sinkhorn_fwd_asc
+tile_kernels()
+from tile_kernels.mhc.expand_asc import expand_to_mhc_bwd_asc, expand_to_mhc_fwd_asc  # noqa: E402
+from tile_kernels.mhc.head_compute_mix_asc import mhc_head_compute_mix_bwd_asc, mhc_head_compute_mix_fwd_asc  # noqa: E402
+from tile_kernels.mhc.sinkhorn_asc import mhc_sinkhorn_bwd_asc, mhc_sinkhorn_fwd_asc  # noqa: E402
 
-CORES = 64
 TOKENS = (0, 1, 65, 1000, 1024)  # none, one, not divisible by the cores, several rounds
 HIDDEN = (1280, 2560, 7680)
 STREAMS = (2, 4)
@@ -19,28 +18,10 @@ UB_BYTES = 248 * 1024
 FORWARD_VERSIONS, BACKWARD_VERSIONS = 7, 3
 
 
-def compiled(kernel, *tensors, **options):
-    """A tile_kernels kernel for the pto target (they name no target of their own)."""
-    with determine_target("pto", return_object=True):
-        return kernel.compile(*tensors, **options)
-
-
 def tile(hidden: int, streams: int, versions: int) -> int:
     """Largest part of a row, in whole 128-element registers, of which all versions fit into UB."""
     fits = UB_BYTES // (versions * (streams + 1) * 2)
     return max(part for part in range(128, hidden + 1, 128) if hidden % part == 0 and part <= fits)
-
-
-def bf16(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(torch.bfloat16)
-
-
-def f32(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
-def poisoned(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.full(shape, float("nan"), dtype=dtype)
 
 
 @pytest.mark.parametrize("streams", STREAMS)
