@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilelang_pto.codegen.coverage import coverage_table, files_naming, words_of
+from tilelang_pto.codegen.coverage import coverage_table, files_naming, operation_tests, words_of
 from tilelang_pto.codegen.registry import OP_RULES
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
+TESTS = operation_tests()
 
 
 def test_the_file_is_up_to_date():

@@ -22,14 +22,20 @@ HEAD = """# Coverage
 
 Operations with a rule, from the registries (`python -m tilelang_pto.codegen.coverage docs/coverage.md` writes this file). Everything
 else is refused with an `UnsupportedError` that names it. Regions: *scalar* is the kernel body, *simd* and *simt* are vector functions.
-Element types an operation does not take are refused too, with the types it takes. *Tests* are the files under `tests/` that name the
-operation or another name of its rule.
+Element types an operation does not take are refused too, with the types it takes. *Tests* are the files under `tests/`
+(`tests/kernels/`, whole kernels of a package, aside) that name the operation or another name of its rule.
 """
 
 
 def _load() -> None:
     for module in pkgutil.iter_modules(rules.__path__):
         importlib.import_module(f"{rules.__name__}.{module.name}")
+
+
+def operation_tests() -> list[Path]:
+    """The files under ``tests/`` that may name operations; those in ``kernels/`` run kernels of a package, and their words are torch's."""
+    tests = Path(__file__).resolve().parents[2] / "tests"
+    return sorted(path for path in tests.rglob("*.py") if tests / "kernels" not in path.parents)
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -85,9 +91,7 @@ def coverage_table(test_files: Iterable[Path]) -> str:
 
 def main() -> None:
     """Write the table to the file named on the command line."""
-    target = Path(sys.argv[1])
-    tests = Path(__file__).resolve().parents[2] / "tests"
-    target.write_text(coverage_table(sorted(tests.rglob("*.py"))))
+    Path(sys.argv[1]).write_text(coverage_table(operation_tests()))
 
 
 if __name__ == "__main__":
