@@ -1,6 +1,7 @@
-# make demo    set up .venv and run the mHC expand kernels on the simulator
-# make test    set up .venv and run the test suite
-# make lint    ruff, mypy and clang-format
+# make demo      set up .venv and run the mHC expand kernels on the simulator
+# make test      set up .venv and run the test suite
+# make test-all  the same with every variant of every kernel: much longer, most of it TileLang's own lowering
+# make lint      ruff, mypy and clang-format
 #
 # PYTHON=... chooses the interpreter, PIP_ARGS=... is handed to every pip install, TEST_ARGS=... to pytest.
 
@@ -20,7 +21,7 @@ LOG := build/setup.log
 fail = { echo "tilelang-pto: $(1)" >&2; exit 1; }
 pip_failed = { echo "tilelang-pto: $(1); is the package index reachable? (full log: $(LOG))" >&2; exit 1; }
 
-.PHONY: all demo test lint install clean
+.PHONY: all demo test test-all lint install clean
 
 all: install
 
@@ -29,7 +30,10 @@ demo: $(VENV)/.installed
 	@$(BIN)/tilelang-pto demo
 
 test: $(VENV)/.tested
-	@$(BIN)/python -m pytest -n $(JOBS) $(TEST_ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TEST_ARGS)
+
+test-all: $(VENV)/.tested
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "" $(TEST_ARGS)
 
 lint: $(VENV)/.tested
 	@$(BIN)/ruff check .

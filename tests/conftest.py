@@ -30,3 +30,8 @@ def cache_dir(tmp_path, monkeypatch):
 def cached_kernels(cache_dir):
     """A function that lists the entries of that cache."""
     return lambda: sorted(entry.parent for entry in cache_dir.rglob("params.json"))
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that lower large kernels come first, so that a parallel run does not end with one of them on one core."""
+    items.sort(key=lambda item: "corpus" not in item.path.parts)

@@ -19,7 +19,7 @@ from tilelang_pto.target import pto_target
 if TYPE_CHECKING:
     from tilelang_pto.codegen import EmittedModule
 
-__all__ = ["Lowered", "emit_function", "lower_function"]
+__all__ = ["Lowered", "emit_function", "lower_function", "pass_configs_of"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,12 @@ class Lowered:
     target: Target
 
 
+def pass_configs_of(func: tirx.PrimFunc, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The pass configuration ``tilelang.compile`` uses: what ``func`` carries, then what is given, by TVM's names."""
+    carried = {str(key): value for key, value in (func.attrs or {}).get("tilelang_pass_configs", {}).items()}
+    return normalize_pass_configs({**carried, **(given or {})}) or {}
+
+
 def lower_function(func: tirx.PrimFunc, *, target: Target | None = None, pass_configs: Mapping[str, Any] | None = None) -> Lowered:
     """Run the ``pto`` pipeline over ``func``.
 
@@ -40,8 +46,7 @@ def lower_function(func: tirx.PrimFunc, *, target: Target | None = None, pass_co
         pass_configs: as for ``tilelang.jit``.
     """
     context = create_backend_context(target if target is not None else pto_target(), "c", "tvm_ffi")
-    configs = normalize_pass_configs(dict(pass_configs) if pass_configs else None)
-    with tvm.transform.PassContext(opt_level=3, config=configs or {}), context.target:
+    with tvm.transform.PassContext(opt_level=3, config=pass_configs_of(func, pass_configs)), context.target:
         host, device, _, _, _ = lower_to_host_device_ir(func, context)
     return Lowered(host, device, context.target)
 
@@ -49,4 +54,5 @@ def lower_function(func: tirx.PrimFunc, *, target: Target | None = None, pass_co
 def emit_function(func: tirx.PrimFunc, *, target: Target | None = None, pass_configs: Mapping[str, Any] | None = None) -> EmittedModule:
     """The PTODSL module of ``func``; nothing is built or cached."""
     lowered = lower_function(func, target=target, pass_configs=pass_configs)
-    return backend.emit(lowered.device, lowered.target)
+    with tvm.transform.PassContext(config=pass_configs_of(func, pass_configs)):
+        return backend.emit(lowered.device, lowered.target)

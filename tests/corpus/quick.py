@@ -1,0 +1,68 @@
+"""The variant of each kernel that is the quickest to lower, with the seconds that takes on a slow core: they only order the tests."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from corpus.case import Case
+
+__all__ = ["QUICK", "usual_seconds"]
+
+QUICK = MappingProxyType(
+    {
+        "mhc.expand_bwd.h7168": 0.8,
+        "mhc.expand_fwd.h7168": 0.9,
+        "mhc.fn_normw_merge_bwd.h28672": 3.6,
+        "mhc.fn_normw_merge_fwd.h10240": 0.4,
+        "mhc.head_compute_mix_bwd.n640": 0.8,
+        "mhc.head_compute_mix_fwd.n8192": 2.6,
+        "mhc.multilayer_recompute.l3p3": 10.0,
+        "mhc.post_bwd.h7168": 10.0,
+        "mhc.post_fwd.h7168": 10.0,
+        "mhc.pre_apply_mix_bwd.h2560": 10.0,
+        "mhc.pre_apply_mix_fwd.h7168": 1.3,
+        "mhc.pre_big_fuse_fwd.h7168": 10.0,
+        "mhc.pre_split_mixes_bwd.simd": 10.0,
+        "mhc.pre_split_mixes_bwd.simt": 1.4,
+        "mhc.pre_split_mixes_fwd.simd": 10.0,
+        "mhc.pre_split_mixes_fwd.simt": 8.1,
+        "mhc.reduce_partials_and_rmsnorm_bwd": 10.0,
+        "mhc.reduce_partials_and_rmsnorm_fwd.s1": 10.0,
+        "mhc.sinkhorn_bwd": 10.0,
+        "mhc.sinkhorn_fwd": 10.0,
+        "engram.fused_weight": 0.4,
+        "engram.gate_bwd.plain": 10.0,
+        "engram.gate_fwd.infer": 10.0,
+        "engram.grad_w_reduce": 10.0,
+        "engram.hash.plain": 2.4,
+        "engram.sinkhorn_finalize": 1.9,
+        "engram.sinkhorn_momentum.bf16.f32": 3.2,
+        "engram.sinkhorn_step": 10.0,
+        "engram.sinkhorn_step_reduce": 0.2,
+        "moe.normalize_weight.k8": 2.4,
+        "moe.topk_gate.e72k6": 10.0,
+        "moe.topk_gate_backward.plain": 10.0,
+        "moe.topk_gate_forward.e72k6": 10.0,
+        "quant.batched_transpose_weight_sf": 10.0,
+        "quant.cast.stochastic": 10.0,
+        "quant.cast_back.e4m3.1x32.f32sf.f32": 1.8,
+        "quant.norm_backward.f32.noweight": 2.3,
+        "quant.norm_forward.f32.noweight": 10.0,
+        "quant.per_block_cast.cast_only": 2.2,
+        "quant.per_block_cast_lossless.packed.packed": 10.0,
+        "quant.per_channel_cast.bf16.f32sf": 2.1,
+        "quant.per_token_cast.cast_only": 1.4,
+        "quant.per_token_cast_and_cast_back.f32.e4m3.16.e4m3sf": 1.6,
+        "quant.swiglu_backward.f32": 4.9,
+        "quant.swiglu_forward.f32": 10.0,
+        "transform.rope.bf16.d128.interleaved": 2.4,
+        "rand.randn.f32.small": 1.2,
+    }
+)
+
+_OF_FUNCTION = {".".join(name.split(".")[:2]): seconds for name, seconds in QUICK.items()}
+
+
+def usual_seconds(case: Case) -> float:
+    """About how long a case takes to lower: as the quick one of its function."""
+    return QUICK.get(case.name) or _OF_FUNCTION.get(case.function, 0.0)
