@@ -88,7 +88,7 @@ def test_extents_follow_launch_parameters():
     (call,) = device_calls(lowered.host)
     parameters = [parameter.name for parameter in lowered.device["scale_kernel"].params]
     assert parameters == ["b", "c", "factor", "rows", "stride"]
-    assert pipeline.launch_parameters(lowered.device) == {"scale_kernel": ("blockIdx.x",)}
+    assert pipeline.signatures(lowered.device)["scale_kernel"].launch == ("blockIdx.x",)
     assert len(call.args) == 1 + len(parameters) + 1 + 2
     assert int(call.args[1 + len(parameters)]) == 4
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tilelang_pto import backend, device_assert, target
 from tilelang_pto.errors import (
+    AbiError,
     ConfigurationError,
     PtoError,
     RuntimeModuleError,
@@ -21,6 +22,7 @@ from tilelang_pto.target import StaleTargetWarning, pto_target
 from tilelang_pto.version import __version__
 
 __all__ = [
+    "AbiError",
     "ConfigurationError",
     "PtoError",
     "RuntimeModuleError",

@@ -73,7 +73,7 @@ def _build(mod: IRModule, target: Target) -> Module:
 
     settings.host_threads()  # what a launch would refuse is refused before the work
     chosen = settings_of(target)
-    return create_module(_emit(mod, target), pipeline.launch_parameters(mod), device=chosen.device, surface=chosen.surface)
+    return create_module(_emit(mod, target), pipeline.signatures(mod), device=chosen.device, surface=chosen.surface)
 
 
 def _make_backend() -> BackendModule:

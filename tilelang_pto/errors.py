@@ -7,6 +7,7 @@ Every error a user can cause is a :class:`PtoError`. Its message has three parts
 from __future__ import annotations
 
 __all__ = [
+    "AbiError",
     "ConfigurationError",
     "PtoError",
     "RuntimeModuleError",
@@ -50,6 +51,10 @@ class SimulationError(PtoError):
 
 class RuntimeModuleError(PtoError):
     """A compiled kernel cannot be built, loaded or launched."""
+
+
+class AbiError(RuntimeModuleError):
+    """Host and device disagree about the arguments of a kernel."""
 
 
 class ConfigurationError(PtoError):

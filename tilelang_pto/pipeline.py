@@ -7,6 +7,8 @@ step here keeps every device function as it is in an attribute of itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import tvm
 from tilelang.ascend.pipeline import AscendPassPipelineBody
 from tilelang.backend.pass_pipeline import PassPipeline
@@ -17,19 +19,22 @@ from tvm.target import Target
 from tilelang_pto import argument_checks, host
 from tilelang_pto.codegen.attributes import EXTENT_PARAMETERS
 from tilelang_pto.errors import UnsupportedError
+from tilelang_pto.runtime import abi
 from tilelang_pto.shape_parameters import extent_parameters
 from tilelang_pto.target import KIND, settings_of
 
-__all__ = ["DEVICE_TIR", "PTO_PIPELINE", "PtoPassPipelineBody", "launch_parameters", "stashed_functions", "stashed_module"]
+__all__ = ["DEVICE_TIR", "PTO_PIPELINE", "PtoPassPipelineBody", "check_abi", "signatures", "stashed_functions", "stashed_module"]
 
 DEVICE_TIR = "pto.device_tir"
-LAUNCH_PARAMS = "tirx.kernel_launch_params"
+HOST_PREFIX = "__tvm_ffi_"
 
 
 def PtoPassPipelineBody(mod: IRModule, target: Target) -> IRModule:
     """Lower ``mod`` to host and device functions."""
+    written = dict(_functions(mod))
     mod = AscendPassPipelineBody(mod, target)
     mod = AdaptHost(target)(mod)
+    check_abi(mod, written)
     mod = StashDeviceFunctions()(mod)
     return mod
 
@@ -51,7 +56,7 @@ def AdaptHost(target: Target) -> tvm.transform.Pass:
             adapted = host.add_extents(func, devices)
             if on_simulator:
                 adapted = host.allow_cpu_tensors(adapted)
-            adapted = argument_checks.name_refusals(adapted, name.removeprefix("__tvm_ffi_"))
+            adapted = argument_checks.name_refusals(adapted, name.removeprefix(HOST_PREFIX))
             mod.update_func(mod.get_global_var(name), adapted)
         return mod
 
@@ -86,9 +91,25 @@ def stashed_module(mod: IRModule) -> IRModule:
     return IRModule(stashed_functions(mod))
 
 
-def launch_parameters(mod: IRModule) -> dict[str, tuple[str, ...]]:
-    """For each device function the names of the launch parameters its callers pass after the arguments."""
-    return {name: tuple(str(item) for item in func.attrs.get(LAUNCH_PARAMS, ())) for name, func in _functions(mod)}
+def signatures(mod: IRModule) -> dict[str, abi.KernelAbi]:
+    """The signature of every device function, as it left the pipeline."""
+    return {name: abi.kernel_abi(name, func) for name, func in stashed_functions(mod).items()}
+
+
+def check_abi(mod: IRModule, written: Mapping[str, tirx.PrimFunc]) -> None:
+    """Match every host call in ``mod`` to the device function it calls.
+
+    Args:
+        mod: host and device functions.
+        written: the kernels as the user wrote them, by name.
+
+    Raises:
+        AbiError: they disagree.
+    """
+    kernels = {name: abi.kernel_abi(name, func) for name, func in _functions(mod) if _is_device(func)}
+    hosts = [(name.removeprefix(HOST_PREFIX), func) for name, func in _functions(mod) if not _is_device(func)]
+    called = {call.kernel for name, func in hosts for call in abi.reconcile(written.get(name), func, kernels)}
+    abi.require_called(kernels, called)
 
 
 def _functions(mod: IRModule) -> list[tuple[str, tirx.PrimFunc]]:

@@ -10,6 +10,7 @@ import torch
 import tvm_ffi
 
 from tilelang_pto import ConfigurationError, RuntimeModuleError, SimulationError
+from tilelang_pto.runtime.abi import AbiParameter, KernelAbi
 from tilelang_pto.runtime.module import create_module
 from tilelang_pto.runtime.native_errors import parse_error
 
@@ -30,12 +31,13 @@ def parameter(name: str, kind: str, dtype: str) -> SimpleNamespace:
 
 
 PARAMETERS = (parameter("x", "pointer", "float32"), parameter("n", "scalar", "int32"), parameter("by", "scalar", "float32"))
-LAUNCH = {"bump": ("blockIdx.x", "tirx.use_dyn_shared_memory")}
+LAUNCH = ("blockIdx.x", "tirx.use_dyn_shared_memory")
 
 
-def make(text: str = TEXT, parameters=PARAMETERS, launch=LAUNCH, device: str = "sim", name: str = "bump") -> tvm_ffi.Module:
-    emitted = SimpleNamespace(text=text, kernels=(SimpleNamespace(name=name, kernel_kind="vector", parameters=parameters),))
-    return create_module(emitted, launch, device=device, surface="2026-09")
+def make(parameters=PARAMETERS, launch=LAUNCH, device: str = "sim", name: str = "bump", kernel: str = "bump") -> tvm_ffi.Module:
+    emitted = SimpleNamespace(text=TEXT, kernels=(SimpleNamespace(name=name, kernel_kind="vector", parameters=parameters),))
+    signature = tuple(AbiParameter(item.name, item.kind, item.dtype) for item in parameters)
+    return create_module(emitted, {kernel: KernelAbi(kernel, signature, launch)}, device=device, surface="2026-09")
 
 
 @pytest.fixture(scope="module")
@@ -161,18 +163,18 @@ def test_saved_modules_load_and_bad_bytes_do_not():
 
 def test_text_and_tir_must_agree():
     with pytest.raises(RuntimeModuleError, match="does not define kernel other"):
-        make(name="other", launch={"other": ()})
+        make(name="other", kernel="other")
     with pytest.raises(RuntimeModuleError, match="TIR has 2 parameters and the PTODSL text 3"):
         make(parameters=PARAMETERS[:2])
     with pytest.raises(RuntimeModuleError, match="parameter n is a pointer on one side"):
         make(parameters=(PARAMETERS[0], parameter("n", "pointer", "int32"), PARAMETERS[2]))
     with pytest.raises(RuntimeModuleError, match="not a device function"):
-        make(launch={})
+        make(kernel="other")
 
 
 def test_an_unknown_launch_parameter_is_refused():
     with pytest.raises(RuntimeModuleError, match=r"unknown launch parameter threadIdx\.x"):
-        make(launch={"bump": ("threadIdx.x",)})["bump"](torch.zeros(8), 0, 1.0, 1, 32)
+        make(launch=("threadIdx.x",))["bump"](torch.zeros(8), 0, 1.0, 1, 32)
 
 
 def test_a_module_for_an_npu_does_not_run_here():

@@ -10,6 +10,7 @@ import tvm_ffi
 
 from tilelang_pto.errors import RuntimeModuleError
 from tilelang_pto.runtime import native
+from tilelang_pto.runtime.abi import KernelAbi, require_same
 
 if TYPE_CHECKING:
     from tilelang_pto.codegen import EmittedModule
@@ -19,23 +20,30 @@ __all__ = ["create_module", "describe_abi"]
 CREATE = "tilelang_pto.module_create"
 
 
-def describe_abi(emitted: EmittedModule, launch: Mapping[str, tuple[str, ...]], device: str) -> str:
-    """How each kernel is called, as the JSON text the native module reads."""
+def describe_abi(emitted: EmittedModule, abis: Mapping[str, KernelAbi], device: str) -> str:
+    """How each kernel is called, as the JSON text the native module reads.
+
+    Raises:
+        RuntimeModuleError: the text holds a kernel that is no device function.
+        AbiError: their parameters differ.
+    """
     kernels = []
     for kernel in emitted.kernels:
-        if kernel.name not in launch:
+        abi = abis.get(kernel.name)
+        if abi is None:
             raise RuntimeModuleError(f"the emitted kernel {kernel.name} is not a device function of the module")
-        parameters = [{"name": item.name, "kind": item.kind, "dtype": str(item.dtype)} for item in kernel.parameters]
-        kernels.append({"name": kernel.name, "parameters": parameters, "launch": list(launch[kernel.name])})
+        require_same(abi, [(item.name, item.kind, str(item.dtype)) for item in kernel.parameters])
+        parameters = [{"name": item.name, "kind": item.kind, "dtype": item.dtype, "constant": item.constant} for item in abi.parameters]
+        kernels.append({"name": kernel.name, "parameters": parameters, "launch": list(abi.launch)})
     return json.dumps({"device": device, "kernels": kernels})
 
 
-def create_module(emitted: EmittedModule, launch: Mapping[str, tuple[str, ...]], *, device: str, surface: str) -> tvm_ffi.Module:
+def create_module(emitted: EmittedModule, abis: Mapping[str, KernelAbi], *, device: str, surface: str) -> tvm_ffi.Module:
     """Record the text and wrap the program into a module of kind ``pto``.
 
     Args:
         emitted: the checked PTODSL text and the parameters of its kernels.
-        launch: for each kernel the names of the launch parameters that follow its arguments in a host call.
+        abis: the signatures of the device functions, by name.
         device: ``sim`` or ``npu``.
         surface: the name of the PTODSL API the text is written for.
     """
@@ -45,5 +53,5 @@ def create_module(emitted: EmittedModule, launch: Mapping[str, tuple[str, ...]],
     filename = f"{emitted.kernels[0].name if emitted.kernels else 'module'}.pto.py"
     program = record_module(emitted.text, filename, surface)
     create = tvm_ffi.get_global_func(CREATE)
-    module: tvm_ffi.Module = create(emitted.text, program.serialize(), describe_abi(emitted, launch, device))
+    module: tvm_ffi.Module = create(emitted.text, program.serialize(), describe_abi(emitted, abis, device))
     return module
