@@ -21,6 +21,10 @@ SHAPES = [  # threads of the vector function, threads of a group, scale
     (256, 256, 1),
     (256, 256, 4),
     (256, 64, 2),
+    (256, 256, 8),
+    (512, 256, 4),
+    (1024, 1024, 1),
+    (1024, 512, 32),
     (128, 128, 64),
     (64, 64, 32),
     (30, 30, 5),
@@ -70,3 +74,22 @@ def test_every_thread_gets_the_value_of_its_class(surface, dtype, total, threads
     run(text, "reduce", values, out)
     for number, kind in enumerate(kinds):
         np.testing.assert_array_equal(out[number * total : (number + 1) * total], expected(values, threads, scale, kind).astype(dtype))
+
+
+def test_a_whole_warp_is_summed_by_one_instruction():
+    def text(kind: str, threads: int, scale: int) -> str:
+        return emit_module(kernel("float32", threads, threads, scale, [kind]), surface=surface_of("2026-08")).text
+
+    assert text("Sum", 32, 1).count("pto.redux_add") == 1
+    assert "shuffle" not in text("Sum", 32, 1)
+    assert text("Sum", 1024, 1).count("pto.redux_add") == 2  # in the warps, then between them
+    assert text("Sum", 256, 1).count("pto.shuffle_bfly") == 3  # eight warps
+    assert "redux" not in text("Max", 32, 1)  # of floats: a number wins over NaN
+    assert "redux" not in text("Sum", 32, 2)
+
+
+def test_several_warps_meet_without_a_loop():
+    text = emit_module(kernel("float32", 256, 256, 4, ["Sum"]), surface=surface_of("2026-08")).text
+    assert "pto.for_" not in text
+    assert text.count("pto.syncthreads()") == 2
+    assert "// 256" not in text  # there is one group

@@ -213,6 +213,8 @@ class Arithmetic:
         if b.low > 0:
             corners = [x // y for x in (a.low, a.high) for y in (b.low, b.high)]
             interval = (min(corners), max(corners))
+            if interval[0] == interval[1]:
+                return self.number(interval[0], a.type)
         return self.binary("//", a, b, interval=interval, traps=not (b.low > 0 or b.high < 0))
 
     def remainder(self, a: Value, b: Value, *, interval: Interval | None = None) -> Value:
@@ -222,6 +224,8 @@ class Arithmetic:
         if a.literal is not None and b.literal:
             dividend, divisor = int(a.literal), abs(int(b.literal))
             return self.number(abs(dividend) % divisor * (-1 if dividend < 0 else 1), a.type)
+        if a.non_negative and a.high < b.low:
+            return a
         if a.static and b.static and not (a.non_negative and b.non_negative):
             a = self.typed(a)  # Python's own % floors
         if interval is None and b.low > 0:

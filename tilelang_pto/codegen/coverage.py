@@ -33,9 +33,13 @@ def _load() -> None:
 
 
 def operation_tests() -> list[Path]:
-    """The files under ``tests/`` that may name operations; those in ``kernels/`` run kernels of a package, and their words are torch's."""
+    """The files under ``tests/`` that may name operations.
+
+    Those in ``kernels/`` run kernels of a package, and their words are torch's; those in ``benchmarks/`` only read texts.
+    """
     tests = Path(__file__).resolve().parents[2] / "tests"
-    return sorted(path for path in tests.rglob("*.py") if tests / "kernels" not in path.parents)
+    other = {tests / "kernels", tests / "benchmarks"}
+    return sorted(path for path in tests.rglob("*.py") if other.isdisjoint(path.parents))
 
 
 def words_of(text: str) -> frozenset[str]:

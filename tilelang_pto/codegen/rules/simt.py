@@ -14,17 +14,18 @@ from ..values import Value
 from ..visitor import Visitor
 from .control import only_if, repeat_indexed
 from .memory import full_pointer, load_from_ub, store_to_ub
+from .simt_warp import REDUCED, reduce_warp
 
 _TEMPLATE = re.compile(r"tl::AscendAllReduce<tl::(\w+)Op, (\d+), (\d+), (-?\d+)>::run$")
 Combine = Callable[[Value, Value], Value]
 
 
-@op("extern:tl::AscendAllReduce", arity=(1, 2), regions="simt", emits=("shuffle_bfly", "syncthreads", "store", "load", "for_"))
+@op("extern:tl::AscendAllReduce", arity=(1, 2), regions="simt", emits=("shuffle_bfly", "redux_add", "syncthreads", "store", "load", "for_"))
 def all_reduce(v: Visitor, node: Any, operand: Any, workspace: Any = None) -> Value:
     """Combine one value per thread; every thread gets the result of its class.
 
     The threads form groups of ``threads``; within a group those with the same number modulo ``scale`` are combined. Values meet in two
-    levels: inside a warp by butterfly shuffles, between warps through the workspace in UB.
+    levels: inside a warp by butterfly shuffles or a reduction of the hardware, between warps through the workspace in UB.
     """
     name = v.string(node.args[0], "the name of an external function")
     match = _TEMPLATE.match(name)
@@ -47,10 +48,10 @@ def all_reduce(v: Visitor, node: Any, operand: Any, workspace: Any = None) -> Va
         return value
     if _power_of_two(threads) and _power_of_two(scale):
         inside = min(threads, WARP)
-        value = _butterfly(v, value, inside, scale, combine)
+        value = _within_warp(v, value, inside, scale, kind)
         if threads <= WARP:
             return value
-        return _between_warps(v, value, threads, scale, combine, _workspace(v, workspace, value))
+        return _between_warps(v, value, threads, scale, kind, _workspace(v, workspace, value))
     return _through_memory(v, value, threads, scale, combine, _workspace(v, workspace, value))
 
 
@@ -62,8 +63,15 @@ def _combiner(v: Visitor, kind: str) -> Combine:
     return combine
 
 
-def _butterfly(v: Visitor, value: Value, threads: int, scale: int, combine: Combine) -> Value:
-    """Threads whose numbers differ in one bit exchange values, for each bit from ``threads / 2`` down to ``scale``."""
+def _within_warp(v: Visitor, value: Value, threads: int, scale: int, kind: str) -> Value:
+    """Combine the values of ``threads`` neighbours of a warp.
+
+    Threads whose numbers differ in one bit exchange values, for each bit from ``threads / 2`` down to ``scale``; where a whole warp is
+    summed, one instruction does it.
+    """
+    if kind == "Sum" and (threads, scale) == (WARP, 1) and value.dtype.pto in REDUCED:
+        return reduce_warp(v, "add", value)
+    combine = _combiner(v, kind)
     distance = threads // 2
     while distance >= scale:
         value = combine(value, _shuffle(v, value, distance))
@@ -90,21 +98,29 @@ def _exchange(v: Visitor, value: Value, distance: int) -> Value:
     )
 
 
-def _between_warps(v: Visitor, value: Value, threads: int, scale: int, combine: Combine, workspace: Value) -> Value:
-    """One value per warp and class goes through UB; each thread combines those of its class."""
+def _between_warps(v: Visitor, value: Value, threads: int, scale: int, kind: str, workspace: Value) -> Value:
+    """One value per warp and class goes through UB.
+
+    Then every warp combines them all, each thread starting with one of its class; what does not fit a warp, each thread reads alone.
+    """
+    combine = _combiner(v, kind)
     if scale > WARP:
         return _through_memory(v, value, threads, scale, combine, workspace)
+    warps = threads // WARP
+    total = warps * scale
     thread = _thread(v)
     number = v.arith.number
     lane, warp = v.arith.remainder(thread, number(WARP, I32)), v.arith.floor_divide(thread, number(WARP, I32))
-    slot = v.arith.add(v.arith.mul(warp, number(scale, I32)), lane)
+    slot = warp if scale == 1 else v.arith.add(v.arith.mul(warp, number(scale, I32)), lane)
     with only_if(v, v.arith.compare("<", lane, number(scale, I32))):
         store_to_ub(v, value, workspace, slot)
     _barrier(v)
-    warps = threads // WARP
-    group = v.arith.floor_divide(warp, number(warps, I32))
-    first = v.arith.add(v.arith.mul(group, number(warps * scale, I32)), v.arith.remainder(thread, number(scale, I32)))
-    return _collect(v, workspace, first, warps, scale, combine)
+    group = v.arith.mul(v.arith.floor_divide(thread, number(threads, I32)), number(total, I32))
+    if total > WARP:
+        return _collect(v, workspace, v.arith.add(group, v.arith.remainder(thread, number(scale, I32))), warps, scale, combine)
+    read = load_from_ub(v, workspace, v.arith.add(group, v.arith.remainder(thread, number(total, I32))))
+    _barrier(v)
+    return _within_warp(v, read, total, scale, kind)
 
 
 def _through_memory(v: Visitor, value: Value, threads: int, scale: int, combine: Combine, workspace: Value) -> Value:
@@ -138,7 +154,8 @@ def _workspace(v: Visitor, node: Any, value: Value) -> Value:
 
 
 def _thread(v: Visitor) -> Value:
-    return v.b.pure("pto.get_tid_x", lambda _: call("pto.get_tid_x"), (), I32, pinned=True, hint="tx")
+    interval = (0, v.threads[0] - 1)
+    return v.b.pure("pto.get_tid_x", lambda _: call("pto.get_tid_x"), (), I32, interval=interval, pinned=True, hint="tx")
 
 
 def _barrier(v: Visitor) -> None:

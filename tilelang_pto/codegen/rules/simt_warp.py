@@ -15,7 +15,7 @@ from ..values import Value
 from ..visitor import Visitor
 
 I64, U32 = Type("scalar", DTYPES["int64"]), Type("scalar", DTYPES["uint32"])
-_REDUCED = ("f16", "f32", "i32", "ui32")
+REDUCED = ("f16", "f32", "i32", "ui32")
 _SHUFFLED = ("f16", "f32", "i32", "ui32", "i64", "ui64")
 
 
@@ -54,8 +54,13 @@ def warp_reduce_min(v: Visitor, node: Any, operand: Any) -> Value:
 
 def _reduce(v: Visitor, verb: str, operand: Any) -> Value:
     value = v.expr(operand)
-    if value.dtype.pto not in _REDUCED:
+    if value.dtype.pto not in REDUCED:
         v.unsupported(f"a warp reduction of {value.type} values", "reduce float16, float32, int32 or uint32 values")
+    return reduce_warp(v, verb, value)
+
+
+def reduce_warp(v: Visitor, verb: str, value: Value) -> Value:
+    """``add``, ``max`` or ``min`` over the active threads of a warp, of a value of a type in ``REDUCED``."""
     keywords = {}
     if verb != "add" and value.dtype.is_integer:
         keywords["signedness"] = "unsigned" if value.dtype.category == "uint" else "signed"
