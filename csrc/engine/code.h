@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine.h"
+#include "global_memory.h"
 #include "memory.h"
 
 namespace pto::engine {
@@ -82,6 +83,7 @@ struct Context {
   int64_t ub_bytes = 0;
   const Tensor* tensors = nullptr;
   uint32_t n_tensors = 0;
+  const GlobalMemory* global = nullptr;
   StackBuffer* buffers = nullptr;
   int64_t budget = 0;  // steps left
   int64_t counts[kCounters] = {};
@@ -109,16 +111,20 @@ struct Context {
   [[noreturn]] void Fail(const Inst* in, const std::string& message) const;
   [[noreturn]] void FailSteps(const Inst* in) const;
 
-  // Address of n bytes at pointer + delta, or Fail.
-  uint8_t* Gm(const Inst* in, uint64_t pointer, int64_t delta, int64_t n) const {
+  // Address of n bytes at pointer + delta, or Fail. `alignment` is that of host addresses; offsets in tensors are
+  // for the caller to check.
+  uint8_t* Gm(const Inst* in, uint64_t pointer, int64_t delta, int64_t n, Access access, int64_t alignment) const {
     const uint32_t t = ObjectOf(pointer);
     const int64_t offset = OffsetOf(pointer) + delta;
     if (__builtin_expect(t - 1 < n_tensors && offset >= 0, 1)) {
       const Tensor& tensor = tensors[t - 1];
       if (__builtin_expect(tensor.extent < 0 || offset + n <= tensor.extent, 1)) return tensor.data + offset;
     }
-    FailGm(in, pointer, offset, n);
+    return GmByAddress(in, pointer, delta, n, access, alignment);
   }
+  // The same for a pointer that belongs to no tensor.
+  uint8_t* GmByAddress(const Inst* in, uint64_t pointer, int64_t delta, int64_t n, Access access,
+                       int64_t alignment) const;
   uint8_t* Ub(const Inst* in, uint64_t pointer, int64_t delta, int64_t n, int64_t alignment) const {
     const int64_t offset = OffsetOf(pointer) + delta;
     if (__builtin_expect(static_cast<uint64_t>(offset) > static_cast<uint64_t>(ub_bytes - n), 0)) FailUb(in, offset, n);

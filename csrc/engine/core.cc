@@ -1,6 +1,8 @@
 // The scalar unit of a core and the state of its vector functions.
 #include "core.h"
 
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 
 namespace pto::engine {
@@ -32,10 +34,48 @@ std::string TensorName(const Function& function, size_t index) {
   return "?";
 }
 
+std::string Hex(uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof(text), "0x%" PRIx64, value);
+  return text;
+}
+
+constexpr int64_t kNullPages = 64 * 1024;  // never mapped
+
 }  // namespace
+
+uint8_t* Context::GmByAddress(const Inst* in, uint64_t pointer, int64_t delta, int64_t n, Access access,
+                              int64_t alignment) const {
+  if (ObjectOf(pointer) != kByAddress) FailGm(in, pointer, OffsetOf(pointer) + delta, n);
+  const int64_t base = static_cast<int64_t>(pointer & kOffsetMask);
+  int64_t address = 0, end = 0;
+  if (__builtin_add_overflow(base, delta, &address) || __builtin_add_overflow(address, n, &end) || address < 0 ||
+      end > static_cast<int64_t>(kOffsetMask)) {
+    Fail(in, "GM access out of bounds: " + std::to_string(n) + " bytes at " + std::to_string(delta) +
+                 " bytes from address " + Hex(static_cast<uint64_t>(base)) + ", which comes from memory");
+  }
+  const uint64_t at = static_cast<uint64_t>(address);
+  if (address < kNullPages) Fail(in, "GM access through a null pointer: address " + Hex(at) + " comes from memory");
+  if (address & (alignment - 1)) {
+    Fail(in, "misaligned access: address " + Hex(at) + ", which comes from memory, is not a multiple of " +
+                 std::to_string(alignment) + " bytes");
+  }
+  PageRange& known = core->known_pages;
+  const bool seen = known.Covers(at, static_cast<uint64_t>(n)) && known.Allows(access);
+  if (!seen && !global->pages().Allow(at, static_cast<uint64_t>(n), access, &known)) {
+    Fail(in, std::string("GM access out of bounds: the process cannot ") +
+                 (access == Access::kRead ? "read " : "write ") + std::to_string(n) + " bytes at address " + Hex(at) +
+                 ", which comes from memory; addresses are data_ptr() of CPU tensors that still exist");
+  }
+  return reinterpret_cast<uint8_t*>(at);
+}
 
 void Context::FailGm(const Inst* in, uint64_t pointer, int64_t offset, int64_t n) const {
   const uint32_t t = ObjectOf(pointer);
+  if (t == kNoAddress) {
+    Fail(in, "GM access through an integer that is no address: it has more than 48 bits, the lower ones are " +
+                 Hex(pointer & kOffsetMask));
+  }
   if (t - 1 >= n_tensors) Fail(in, "GM access through a pointer that does not come from a pointer argument");
   std::string s = "GM access out of bounds: " + std::to_string(n) + " bytes at byte offset " + std::to_string(offset) +
                   " of tensor " + TensorName(*code->function, t - 1);
@@ -84,7 +124,7 @@ uint8_t* Core::BufferStorage(const StackBuffer& b, int threads) {
   return base;
 }
 
-void Core::Reset(int64_t block_index, int64_t grid_size, const std::vector<Tensor>& tensors,
+void Core::Reset(int64_t block_index, int64_t grid_size, const GlobalMemory& global,
                  const std::vector<uint64_t>& arguments, Workspace* workspace) {
   block = block_index;
   grid = grid_size;
@@ -106,8 +146,10 @@ void Core::Reset(int64_t block_index, int64_t grid_size, const std::vector<Tenso
   s.ub = workspace->ub.Ensure(static_cast<size_t>(options_.ub_bytes));
   s.ub_bytes = options_.ub_bytes;
   std::memset(s.ub, options_.poison_byte, static_cast<size_t>(options_.ub_bytes));
-  s.tensors = tensors.data();
-  s.n_tensors = static_cast<uint32_t>(tensors.size());
+  s.tensors = global.tensors().data();
+  s.n_tensors = static_cast<uint32_t>(global.tensors().size());
+  s.global = &global;
+  known_pages = PageRange();
   s.buffers = buffers_.data();
   s.budget = options_.max_steps_per_core;
   s.code = &function_.code;

@@ -173,7 +173,7 @@ class Core {
   Core(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order);
 
   // Makes the core block `block` of `grid`, at the start of the kernel. Reuses all storage.
-  void Reset(int64_t block, int64_t grid, const std::vector<Tensor>& tensors, const std::vector<uint64_t>& arguments,
+  void Reset(int64_t block, int64_t grid, const GlobalMemory& global, const std::vector<uint64_t>& arguments,
              Workspace* workspace);
   State Run();
   [[noreturn]] void FailDeadlock() const;
@@ -205,7 +205,8 @@ class Core {
   BufferTokens tokens;
   CrossFlags cross;
   StoreAtomic store_atomic;
-  std::string text;  // printed so far
+  PageRange known_pages;  // of the last access by address
+  std::string text;       // printed so far
 
   void AwaitTurn() { order_.Await(block); }
   std::string Blocked() const;  // what every waiting pipe waits for

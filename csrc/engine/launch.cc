@@ -97,7 +97,7 @@ class Launcher final : public CoreOrder {
       : function_(f),
         grid_(grid),
         options_(options),
-        tensors_(std::move(tensors)),
+        global_(std::move(tensors)),
         arguments_(std::move(arguments)),
         ordered_(f.ordered) {
     if (ordered_) stopped_.assign(static_cast<size_t>(grid), 0);
@@ -154,7 +154,7 @@ class Launcher final : public CoreOrder {
       // Blocks are handed out in order: when one fails, all lower ones are handed out already and run to their end, so
       // the lowest failing block is always found.
       while ((block = next_.fetch_add(1)) < grid_ && block < failed_.load()) {
-        core->Reset(block, grid_, tensors_, arguments_, &workspace);
+        core->Reset(block, grid_, global_, arguments_, &workspace);
         // Nothing comes from another core: a parked core has nobody to wake it.
         if (core->Run() == Core::State::kParked) core->FailDeadlock();
         core->AddStats(&stats);
@@ -219,7 +219,7 @@ class Launcher final : public CoreOrder {
     std::vector<uint8_t> finished(static_cast<size_t>(grid_), 0);
     for (int64_t i = 0; i < grid_; ++i) {
       cores.push_back(std::make_unique<Core>(function_, options_, policy, *this));
-      cores.back()->Reset(i, grid_, tensors_, arguments_, &workspaces[static_cast<size_t>(i)]);
+      cores.back()->Reset(i, grid_, global_, arguments_, &workspaces[static_cast<size_t>(i)]);
     }
     for (int64_t left = grid_; left > 0;) {
       next_.store(0);
@@ -340,7 +340,7 @@ class Launcher final : public CoreOrder {
   const CompiledFunction& function_;
   const int64_t grid_;
   const LaunchOptions& options_;
-  const std::vector<Tensor> tensors_;
+  const GlobalMemory global_;
   const std::vector<uint64_t> arguments_;
   const bool ordered_;
   std::atomic<int64_t> next_{0};
@@ -380,7 +380,7 @@ void Launch(const Program& program, const std::string& function, const std::vect
     if (pointer) {
       // Every pointer argument is a tensor of its own, also when two of them alias.
       tensors.push_back({static_cast<uint8_t*>(args[i].data), args[i].extent_bytes});
-      if (tensors.size() > 0xFFFE) Refuse(f, program.source_file(), "too many pointer arguments");
+      if (tensors.size() > kMostTensors) Refuse(f, program.source_file(), "too many pointer arguments");
       values.push_back(MakePointer(static_cast<uint32_t>(tensors.size()), 0));
     } else {
       const int bytes = ByteSize(p.type.dtype);

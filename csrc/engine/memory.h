@@ -1,8 +1,9 @@
 // Pointer values and the memories of a core.
 //
-// A GM pointer value is (tensor number << 48) | (signed 48-bit byte offset); tensor numbers start at 1, so a pointer
-// made from a plain integer belongs to no tensor. A UB pointer value is the byte address. A stack pointer value is
-// (buffer number << 48) | byte offset within one thread's copy of the buffer.
+// A GM pointer value is (tensor number << 48) | (signed 48-bit byte offset); tensor numbers start at 1. A pointer made
+// from an integer that points into no tensor has kByAddress as number and the host address as offset. A UB pointer
+// value is the byte address. A stack pointer value is (buffer number << 48) | byte offset within one thread's copy of
+// the buffer.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,10 @@ namespace pto::engine {
 
 constexpr int kOffsetBits = 48;
 constexpr uint64_t kOffsetMask = (UINT64_C(1) << kOffsetBits) - 1;
+
+constexpr uint32_t kByAddress = 0xFFFF;
+constexpr uint32_t kNoAddress = 0xFFFE;  // made from an integer of more than 48 bits; the offset is its lower part
+constexpr uint32_t kMostTensors = 0xFFFD;
 
 inline int64_t OffsetOf(uint64_t pointer) { return static_cast<int64_t>(pointer << 16) >> 16; }
 inline uint32_t ObjectOf(uint64_t pointer) { return static_cast<uint32_t>(pointer >> kOffsetBits); }

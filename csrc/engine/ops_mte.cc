@@ -96,7 +96,7 @@ bool RunGmUb(Core& core, const Command& c) {
   const int64_t total = (written + kBlock - 1) / kBlock * kBlock;
   ForRows(t, [&](int64_t src, int64_t dst) {
     uint8_t* to = m.Ub(u.in, t.dst, dst, total, kBlock);
-    const uint8_t* from = m.Gm(u.in, t.src, src, t.len);
+    const uint8_t* from = m.Gm(u.in, t.src, src, t.len, Access::kRead, element);
     std::memcpy(to + left, from, static_cast<size_t>(t.len));
     core.dma_bytes += t.len;
     if (total == t.len) return;
@@ -162,11 +162,12 @@ bool RunUbGm(Core& core, const Command& c) {
   ++core.dma_commands;
   if (t.len == 0 || t.rows.count == 0) return true;
   const StoreAtomic mode = StoreAtomic::Unpack(t.rest[0]);
+  const int element = static_cast<int>(c.inst->e);
   // Sums of floats depend on the order of the cores, everything else does not.
   if (IsFloat(mode.type) && mode.operation == StoreAtomic::kAdd) core.AwaitTurn();
   ForRows(t, [&](int64_t src, int64_t dst) {
     const uint8_t* from = m.Ub(u.in, t.src, src, t.len, kBlock);
-    uint8_t* to = m.Gm(u.in, t.dst, dst, t.len);
+    uint8_t* to = m.Gm(u.in, t.dst, dst, t.len, Access::kWrite, element);
     if (__builtin_expect(mode.type == DType::kNone, 1)) {
       std::memcpy(to, from, static_cast<size_t>(t.len));
     } else {

@@ -234,19 +234,31 @@ void CompileAddPtr(Builder& b, const Op& op) {
   in.d = d.slot, in.a = p, in.b = n, in.imm = ByteSize(b.Type(op.operands[0]).dtype);
 }
 
+// imm: bytes per element
+const Inst* GmFromAddress(Context& c, const Inst* in) {
+  c.S<uint64_t>(in->d) = c.global->PointerTo(c.S<uint64_t>(in->a), in->imm);
+  return in + 1;
+}
+const Inst* GmToAddress(Context& c, const Inst* in) {
+  c.S<uint64_t>(in->d) = c.global->AddressOf(c.S<uint64_t>(in->a));
+  return in + 1;
+}
+
 void CompileCastPtr(Builder& b, const Op& op) {
   b.ExpectCounts(op, 1, 1);
   const ValueType &s = b.Type(op.operands[0]), &d = b.Type(op.results[0]);
-  ExpectCastPtr(b, s, d);
+  const PointerCast cast = ParsePointerCast(b, s, d);
   const uint32_t x = s.kind == Kind::kPointer ? b.Scalar(op.operands[0]) : b.Int64(op.operands[0]);
   const Place place = b.Find(op.operands[0]);
-  if (place.constant) {
+  if (place.constant && cast == PointerCast::kSameBits) {
     b.DefineConstant(op.results[0], s.kind == Kind::kPointer ? place.bits : b.code().image[x / 8]);
     return;
   }
   const Place p = b.Define(op.results[0]);
-  Inst& in = b.Emit(&Copy);
-  in.d = p.slot, in.a = x;
+  Inst& in = b.Emit(cast == PointerCast::kFromAddress ? &GmFromAddress
+                    : cast == PointerCast::kToAddress ? &GmToAddress
+                                                      : &Copy);
+  in.d = p.slot, in.a = x, in.imm = ByteSize(d.dtype);
 }
 
 // --- queries ---
@@ -278,7 +290,7 @@ void CompileConstantQuery(Builder& b, const Op& op) {
 
 }  // namespace
 
-void ExpectCastPtr(Builder& b, const ValueType& s, const ValueType& d) {
+PointerCast ParsePointerCast(Builder& b, const ValueType& s, const ValueType& d) {
   const bool from_int = s.kind == Kind::kScalar && IsInteger(s.dtype),
              to_int = d.kind == Kind::kScalar && IsInteger(d.dtype);
   b.Expect(s.kind == Kind::kPointer || from_int, "castptr takes a pointer or an integer");
@@ -289,6 +301,9 @@ void ExpectCastPtr(Builder& b, const ValueType& s, const ValueType& d) {
     b.Expect(s.space == d.space, std::string("castptr from space ") + Name(s.space) + " to space " + Name(d.space));
   }
   if (from_int) b.Expect(d.space != Space::kStack, "a stack pointer cannot be made from an integer");
+  if (from_int && d.space == Space::kGm) return PointerCast::kFromAddress;
+  if (to_int && s.space == Space::kGm) return PointerCast::kToAddress;
+  return PointerCast::kSameBits;
 }
 
 CastWords ParseCastWords(Builder& b, const Op& op, DType from, DType to) {

@@ -9,12 +9,12 @@ namespace pto::engine {
 namespace {
 
 // Address of `n` elements of `bytes` at pointer a + offset b.
-template <Space kSpace>
+template <Space kSpace, Access kAccess>
 uint8_t* Address(Context& c, const Inst* in, uint32_t pointer, uint32_t offset, int64_t bytes, int64_t n) {
   const uint64_t p = c.S<uint64_t>(pointer);
   const int64_t delta = c.S<int64_t>(offset) * bytes;
   if constexpr (kSpace == Space::kGm) {
-    uint8_t* address = c.Gm(in, p, delta, bytes * n);
+    uint8_t* address = c.Gm(in, p, delta, bytes * n, kAccess, bytes);
     if ((OffsetOf(p) + delta) & (bytes - 1)) c.FailAlignment(in, OffsetOf(p) + delta, bytes);
     return address;
   } else if constexpr (kSpace == Space::kUb) {
@@ -31,23 +31,23 @@ uint8_t* Address(Context& c, const Inst* in, uint32_t pointer, uint32_t offset, 
 
 template <Space kSpace, class T>
 const Inst* Load(Context& c, const Inst* in) {
-  std::memcpy(&c.S<T>(in->d), Address<kSpace>(c, in, in->a, in->b, sizeof(T), 1), sizeof(T));
+  std::memcpy(&c.S<T>(in->d), Address<kSpace, Access::kRead>(c, in, in->a, in->b, sizeof(T), 1), sizeof(T));
   return in + 1;
 }
 template <Space kSpace, class T>
 const Inst* Store(Context& c, const Inst* in) {
-  std::memcpy(Address<kSpace>(c, in, in->a, in->b, sizeof(T), 1), &c.S<T>(in->d), sizeof(T));
+  std::memcpy(Address<kSpace, Access::kWrite>(c, in, in->a, in->b, sizeof(T), 1), &c.S<T>(in->d), sizeof(T));
   return in + 1;
 }
 // e: elements of a short vector
 template <Space kSpace, class T>
 const Inst* LoadShort(Context& c, const Inst* in) {
-  std::memcpy(c.s + in->d, Address<kSpace>(c, in, in->a, in->b, sizeof(T), in->e), sizeof(T) * in->e);
+  std::memcpy(c.s + in->d, Address<kSpace, Access::kRead>(c, in, in->a, in->b, sizeof(T), in->e), sizeof(T) * in->e);
   return in + 1;
 }
 template <Space kSpace, class T>
 const Inst* StoreShort(Context& c, const Inst* in) {
-  std::memcpy(Address<kSpace>(c, in, in->a, in->b, sizeof(T), in->e), c.s + in->d, sizeof(T) * in->e);
+  std::memcpy(Address<kSpace, Access::kWrite>(c, in, in->a, in->b, sizeof(T), in->e), c.s + in->d, sizeof(T) * in->e);
   return in + 1;
 }
 

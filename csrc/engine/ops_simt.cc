@@ -184,6 +184,19 @@ const Inst* AddPtr(Context& c, const Inst* in) {
   return in + 1;
 }
 
+const Inst* GmFromAddress(Context& c, const Inst* in) {
+  const uint64_t* a = c.V<uint64_t>(in->a);
+  uint64_t* d = c.V<uint64_t>(in->d);
+  for (int i = c.mask.lo; i < c.mask.hi; ++i) d[i] = c.global->PointerTo(a[i], in->imm);
+  return in + 1;
+}
+const Inst* GmToAddress(Context& c, const Inst* in) {
+  const uint64_t* a = c.V<uint64_t>(in->a);
+  uint64_t* d = c.V<uint64_t>(in->d);
+  for (int i = c.mask.lo; i < c.mask.hi; ++i) d[i] = c.global->AddressOf(a[i]);
+  return in + 1;
+}
+
 // --- queries ---
 
 // imm: axis
@@ -424,11 +437,14 @@ void CompileBitcast(Builder& b, const Op& op) {
 void CompileCastPtr(Builder& b, const Op& op) {
   b.ExpectCounts(op, 1, 1);
   const ValueType& s = b.Type(op.operands[0]);
-  ExpectCastPtr(b, s, b.Type(op.results[0]));
+  const ValueType& t = b.Type(op.results[0]);
+  const PointerCast cast = ParsePointerCast(b, s, t);
   const uint32_t x = s.kind == Kind::kPointer ? b.Lanes(op.operands[0]) : b.Lanes64(op.operands[0]);
   const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(LaneMoveHandler(8, false));
-  in.d = d.slot, in.a = x, in.e = 1;
+  Inst& in = b.Emit(cast == PointerCast::kFromAddress ? &GmFromAddress
+                    : cast == PointerCast::kToAddress ? &GmToAddress
+                                                      : LaneMoveHandler(8, false));
+  in.d = d.slot, in.a = x, in.e = 1, in.imm = ByteSize(t.dtype);
 }
 
 void CompileAddPtr(Builder& b, const Op& op) {

@@ -17,9 +17,9 @@ template <Space kSpace, class T>
 uint8_t* Address(const Context& c, const Inst* in, uint64_t pointer, int thread) {
   constexpr int64_t kBytes = sizeof(T);
   try {
-    if (OffsetOf(pointer) & (kBytes - 1)) c.FailAlignment(in, OffsetOf(pointer), kBytes);
     if constexpr (kSpace == Space::kUb) return c.Ub(in, pointer, 0, kBytes, kBytes);
-    uint8_t* address = c.Gm(in, pointer, 0, kBytes);
+    uint8_t* address = c.Gm(in, pointer, 0, kBytes, Access::kWrite, kBytes);
+    if (OffsetOf(pointer) & (kBytes - 1)) c.FailAlignment(in, OffsetOf(pointer), kBytes);
     if (reinterpret_cast<uintptr_t>(address) & (kBytes - 1))
       c.Fail(in, "the tensor itself is not aligned to its elements");
     return address;

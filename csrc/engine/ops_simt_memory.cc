@@ -10,7 +10,8 @@
 namespace pto::engine {
 namespace {
 
-// What one launch of an access may touch: data[0 .. limit] are valid start offsets.
+// What one launch of an access may touch: data[0 .. limit] are valid start offsets. No data: a pointer by address, for
+// which every thread is checked by itself.
 struct Window {
   uint8_t* data;
   int64_t base;   // offset of the pointer
@@ -23,6 +24,7 @@ Window Open(const Context& c, const Inst* in, uint64_t pointer, int64_t bytes) {
     return {c.ub, OffsetOf(pointer), c.ub_bytes - bytes};
   } else {
     const uint32_t t = ObjectOf(pointer);
+    if (t == kByAddress) return {nullptr, 0, 0};
     if (t - 1 >= c.n_tensors) c.FailGm(in, pointer, OffsetOf(pointer), bytes);
     const Tensor& tensor = c.tensors[t - 1];
     return {tensor.data, OffsetOf(pointer),
@@ -44,15 +46,35 @@ template <Space kSpace>
   }
 }
 
+// One thread's access through a pointer by address.
+uint8_t* LaneByAddress(const Context& c, const Inst* in, uint64_t pointer, int64_t delta, int64_t bytes, Access access,
+                       int64_t alignment, int thread) {
+  try {
+    return c.GmByAddress(in, pointer, delta, bytes, access, alignment);
+  } catch (const Error& e) {
+    c.Fail(in, e.message + " (thread " + std::to_string(thread) + ")");
+  }
+}
+
 // Offsets of all active threads into c.addresses. Pointer a and offset b; kVaryingPointer: a is a lane array and
 // `pointer` unused. Bounds and alignment are checked here, so the access loops need no checks.
-template <Space kSpace, class Offset>
+template <Space kSpace, Access kAccess, class Offset>
 uint8_t* Addresses(Context& c, const Inst* in, int64_t element, int64_t bytes, int64_t alignment) {
   const uint64_t pointer = c.S<uint64_t>(in->a);
   const Window w = Open<kSpace>(c, in, pointer, bytes);
   const Offset* off = c.V<Offset>(in->b);
   int64_t* address = c.addresses;
   const int lo = c.mask.lo, hi = c.mask.hi;
+  if (kSpace == Space::kGm && __builtin_expect(!w.data, 0)) {
+    uint8_t* first = nullptr;
+    for (int i = lo; i < hi; ++i) {
+      if (!c.mask.all && !c.mask.active[i]) continue;
+      uint8_t* at = LaneByAddress(c, in, pointer, static_cast<int64_t>(off[i]) * element, bytes, kAccess, alignment, i);
+      if (!first) first = at;
+      address[i] = at - first;
+    }
+    return first;
+  }
   if (c.mask.all) {
     int64_t bad = 0;
     for (int i = lo; i < hi; ++i) {
@@ -88,7 +110,8 @@ inline void ForActive(const Context& c, F f) {
 template <Space kSpace, class T, class Offset>
 PTO_CLONES const Inst* Load(Context& c, const Inst* in) {
   const int64_t n = in->e;
-  const uint8_t* data = Addresses<kSpace, Offset>(c, in, sizeof(T), static_cast<int64_t>(sizeof(T)) * n, in->c);
+  const uint8_t* data =
+      Addresses<kSpace, Access::kRead, Offset>(c, in, sizeof(T), static_cast<int64_t>(sizeof(T)) * n, in->c);
   for (int64_t k = 0; k < n; ++k) {
     T* d = c.V<T>(in->d) + k * c.threads;
     const uint8_t* from = data + k * static_cast<int64_t>(sizeof(T));
@@ -100,7 +123,8 @@ PTO_CLONES const Inst* Load(Context& c, const Inst* in) {
 template <Space kSpace, class T, class Offset>
 PTO_CLONES const Inst* Store(Context& c, const Inst* in) {
   const int64_t n = in->e;
-  uint8_t* data = Addresses<kSpace, Offset>(c, in, sizeof(T), static_cast<int64_t>(sizeof(T)) * n, in->c);
+  uint8_t* data =
+      Addresses<kSpace, Access::kWrite, Offset>(c, in, sizeof(T), static_cast<int64_t>(sizeof(T)) * n, in->c);
   // Threads in order: with several writers the last thread wins.
   if (n == 1) {
     const T* s = c.V<T>(in->d);
@@ -124,10 +148,16 @@ PTO_CLONES const Inst* AccessAny(Context& c, const Inst* in) {
   const int64_t n = in->e, bytes = static_cast<int64_t>(sizeof(T)) * n;
   ForActive(c, [&](int i) {
     const Window w = Open<kSpace>(c, in, pointer[i], bytes);
-    const int64_t a = w.base + off[i] * static_cast<int64_t>(sizeof(T));
-    if (a < 0 || a > w.limit || (a & (in->c - 1))) FailLane<kSpace>(c, in, pointer[i], a, bytes, in->c, i);
+    const int64_t delta = off[i] * static_cast<int64_t>(sizeof(T)), a = w.base + delta;
+    uint8_t* first;
+    if (kSpace == Space::kGm && __builtin_expect(!w.data, 0)) {
+      first = LaneByAddress(c, in, pointer[i], delta, bytes, kLoad ? Access::kRead : Access::kWrite, in->c, i);
+    } else {
+      if (a < 0 || a > w.limit || (a & (in->c - 1))) FailLane<kSpace>(c, in, pointer[i], a, bytes, in->c, i);
+      first = w.data + a;
+    }
     for (int64_t k = 0; k < n; ++k) {
-      uint8_t* at = w.data + a + k * static_cast<int64_t>(sizeof(T));
+      uint8_t* at = first + k * static_cast<int64_t>(sizeof(T));
       T* lane = c.V<T>(in->d) + k * c.threads + i;
       if (kLoad)
         std::memcpy(lane, at, sizeof(T));

@@ -12,7 +12,10 @@ struct CastWords {
   bool saturate = false;
 };
 CastWords ParseCastWords(Builder& b, const Op& op, DType from, DType to);
-void ExpectCastPtr(Builder& b, const ValueType& from, const ValueType& to);
+
+// What a castptr does to the bits: GM pointers know their tensor, integers are host addresses.
+enum class PointerCast { kSameBits, kFromAddress, kToAddress };
+PointerCast ParsePointerCast(Builder& b, const ValueType& from, const ValueType& to);
 
 // f(Eq()) ... by the name of a comparison.
 template <class F>

@@ -147,7 +147,7 @@ def test_fresh_memory_is_poisoned() -> None:
         ("pto.mte_gm_ub(x, pto.addptr(a, 65536 - 8), 0, 64, nburst=(1, 64, 64))\n", "UB access out of bounds: 64 bytes at address 262112"),
         ("pto.mte_gm_ub(x, a, 0, n, nburst=(1, 256, 256))\n", "burst length is -1"),
         ("pto.store(1.0, y, 64)\n", "4 bytes at byte offset 256 of tensor y"),
-        ('p = pto.castptr(pto.const(64, dtype=pto.i64), pto.ptr(pto.f32, "gm"))\npto.store(1.0, p, 0)\n', "does not come from"),
+        ('p = pto.castptr(pto.const(64, dtype=pto.i64), pto.ptr(pto.f32, "gm"))\npto.store(1.0, p, 0)\n', "null pointer"),
         ("pto.store(pto.cast(pto.floordiv(5, n + 1), pto.f32), y, 0)\n", "division by zero"),
     ],
 )

@@ -15,6 +15,7 @@ from .attributes import EXTENT_PARAMETERS
 from .emit import NestingError, call, constant, path
 from .naming import NameSupply
 from .printer import print_module
+from .rules.addresses import has_addresses
 from .surface import Surface
 from .types import DTYPES, Type, pointer_type
 from .values import Interval
@@ -87,7 +88,8 @@ def emit_function(func: Any, kernel_name: str, surface: Surface, fast_math: bool
     """AST and description of one device function, and the helper functions it calls."""
     visitor = Visitor(kernel_name, surface, fast_math)
     attrs = func.attrs or {}
-    visitor.arguments_alias = not attrs.get("tirx.noalias", False) or len(attrs.get("tl.non_restrict_params", ())) > 0
+    restricted = attrs.get("tirx.noalias", False) and len(attrs.get("tl.non_restrict_params", ())) == 0
+    visitor.arguments_alias = not restricted or has_addresses(func.body)
     extents = frozenset(str(name) for name in attrs.get(EXTENT_PARAMETERS, ()))
     parameters, arguments = _parameters(visitor, func, extents)
     prepared = visitor.prepare(func.body)

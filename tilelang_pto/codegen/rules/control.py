@@ -43,8 +43,11 @@ def evaluate(v: Visitor, node: Any) -> None:
 @statement(tirx.Bind)
 def bind(v: Visitor, node: Any) -> None:
     """An immutable variable: the value, under the name the user gave it."""
-    from . import simt_vectors
+    from . import addresses, simt_vectors
 
+    if addresses.binds_address(node):
+        addresses.bind_address(v, node)
+        return
     value = simt_vectors.evaluate(v, node.value) if simt_vectors.is_short(v, node.value) else v.expr(node.value)
     if value.literal is None and not value.inline and value.name is None:
         value.hint = str(node.var.name)

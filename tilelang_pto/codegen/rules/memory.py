@@ -154,6 +154,8 @@ def _one_dimension(buffer: Any) -> str:
 
 def storage_of(v: Visitor, data: Any) -> Storage:
     """Storage behind a data variable."""
+    if not isinstance(data, tirx.Var):
+        v.unsupported("an access through a computed pointer", "give the tensor of T.make_tensor a name")
     storage = v.storage.get(data)
     if storage is None:
         v.unsupported(f"buffer variable {data.name} has no storage")
@@ -210,7 +212,7 @@ def pointer_to(v: Visitor, storage: Storage, dtype: DType) -> Value:
 
         def build(_: Sequence[ast.expr]) -> ast.expr:
             zero = call("pto.const", constant(storage.byte_offset), dtype=path("pto.i64"))
-            return call("pto.castptr", zero, _pointer_type_expression(type))
+            return call("pto.castptr", zero, pointer_type_expression(type))
 
         base = v.b.pure(("ub", storage.byte_offset), build, (), type, hint=f"ub_{dtype.pto}", everywhere=True)
         base.keep_name = True
@@ -226,11 +228,12 @@ def cast_pointer(v: Visitor, pointer: Value, dtype: DType) -> Value:
         return pointer
     type = pointer_type(dtype, pointer.type.space)
     return v.b.pure(
-        "castptr", lambda e: call("pto.castptr", e[0], _pointer_type_expression(type)), (pointer,), type, hint=f"as_{dtype.pto}", weight=30
+        "castptr", lambda e: call("pto.castptr", e[0], pointer_type_expression(type)), (pointer,), type, hint=f"as_{dtype.pto}", weight=30
     )
 
 
-def _pointer_type_expression(type: Type) -> ast.expr:
+def pointer_type_expression(type: Type) -> ast.expr:
+    """``pto.ptr(element, space)``."""
     return call("pto.ptr", path(f"pto.{type.dtype.pto}"), constant(type.space))
 
 

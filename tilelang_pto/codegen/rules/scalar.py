@@ -205,9 +205,11 @@ def _repeat(v: Visitor, value: Value, count: Value, step: Any) -> Value:
     return repeat(v, value, count, step)
 
 
-@op("tirx.reinterpret", arity=1, emits=("vbitcast", "bitcast"))
+@op("tirx.reinterpret", arity=1, emits=("vbitcast", "bitcast", "castptr"))
 def reinterpret(v: Visitor, node: Any, a: Any) -> Value:
-    """Same bits, another type: vector registers, and scalars where the API can."""
+    """Same bits, another type: vector registers, and scalars where the API can. Pointers are in :mod:`.addresses`."""
+    if str(node.dtype) == "handle":
+        v.unsupported("an address used as a pointer without a name", "give the tensor of T.make_tensor a name")
     value = v.expr(a)
     if value.type.kind == "register":
         from .simd_arith import bitcast
