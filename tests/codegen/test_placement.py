@@ -28,12 +28,12 @@ def loop(name, extent, make, kind=tirx.ForKind.SERIAL):
 
 
 def test_value_used_once_is_printed_in_place():
-    lines = body_of(vector_kernel("k", (), lambda bx: copy_flag(bx % 4)))
+    lines = body_of(vector_kernel("k", (), lambda bx: copy_flag(bx % 4), cores=64))
     assert lines[-1] == 'pto.set_flag("V", "MTE3", event_id=core_id % 4)' or "pto.cast(pto.get_block_idx(), pto.i32) % 4" in lines[-1]
 
 
 def test_value_used_twice_gets_one_name():
-    lines = body_of(vector_kernel("k", (), lambda bx: sequence(copy_flag(bx % 4), copy_flag(bx % 4))))
+    lines = body_of(vector_kernel("k", (), lambda bx: sequence(copy_flag(bx % 4), copy_flag(bx % 4)), cores=64))
     (definition,) = [line for line in lines if "% 4" in line]
     used = definition.split(" = ")[0]
     assert sum(f"event_id={used})" in line for line in lines) == 2
