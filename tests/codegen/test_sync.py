@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from real_toolchain import SURFACE, assert_accepted, real_toolchain
 from tir_builder import access, immediate, op, pointer, sequence, simt_block, thread_extent, vector_kernel, view
 from tvm import tirx
 
@@ -32,7 +33,8 @@ def test_a_wait_without_a_set_is_a_deadlock(surface):
         run(text_of(vector_kernel("k", (), lambda _: body), surface), "k")
 
 
-def test_barrier_between_cores_orders_partial_sums():
+@pytest.mark.parametrize("surface", SURFACES)
+def test_barrier_between_cores_orders_partial_sums(surface):
     """Each core writes a partial result, all meet, each reads its neighbour's."""
     part, out = pointer("part", "int32"), pointer("out", "int32")
     cores = 16
@@ -64,14 +66,45 @@ def test_barrier_between_cores_orders_partial_sums():
         )
 
     mod = vector_kernel("k", [out, part], body, cores=cores)
-    with pytest.raises(tilelang_pto.UnsupportedError, match="2026-09"):
-        emit_module(mod, surface=surface_of("2026-08"))
-    text = text_of(mod, "2026-09")
+    text = text_of(mod, surface)
     for threads in (1, 2, 4):
         result, scratch = np.zeros((cores, 8), np.int32), np.zeros((cores, 8), np.int32)
         run(text, "k", result, scratch, grid=cores, host_threads=threads)
         expected = (np.arange(cores)[:, None] + 1) % cores * 10 + np.arange(8)
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize(
+    ("mode", "pipe", "number", "message"),
+    [
+        (1, "PIPE_MTE3", 0, "cross-core flags of mode 1"),
+        (0, "PIPE_S", 0, "a cross-core flag of pipe S"),
+        (0, "PIPE_M", 0, "a cross-core flag of pipe M"),
+        (0, "PIPE_MTE3", 16, "cross-core event id 16"),
+    ],
+)
+def test_cross_core_flags_that_do_not_exist(surface, mode, pipe, number, message):
+    for verb in ("set", "wait"):
+        body = call(f"tl.ascend_cross_core_{verb}_flag", mode, pipe, number)
+        with pytest.raises(tilelang_pto.UnsupportedError, match=message):
+            text_of(vector_kernel("k", (), lambda _, body=body: body), surface)
+
+
+@real_toolchain
+def test_barrier_between_cores_is_accepted(tmp_path):
+    body = sequence(
+        call("tl.ascend_cross_core_set_flag", 0, "PIPE_MTE3", 3),
+        call("tl.ascend_cross_core_wait_flag", 0, "PIPE_MTE2", 3),
+    )
+    path = tmp_path / "barrier.py"
+    path.write_text(text_of(vector_kernel("k", (), lambda _: body), SURFACE))
+    assert_accepted(path, tmp_path)
+    (made,) = tmp_path.glob("*.ll")
+    text = made.read_text()
+    # Pipe MTE3 is 5, MTE2 is 4; the message is 1 + (mode 0 << 4) + (id 3 << 8).
+    assert "SET.CROSS.CORE(i64 5, i64 769)" in text
+    assert "WAIT.FLAG.DEV.PIPE.IMM(i64 4, i64 3)" in text
 
 
 @pytest.mark.parametrize("surface", SURFACES)

@@ -15,11 +15,10 @@ from corpus.case import reached_kernel
 from corpus.cases import all_cases, ascend_kernels
 from corpus.kept_tir import KeptTir, kept_tir
 from corpus.quick import QUICK, usual_seconds
-from corpus.refused import REFUSED
 from real_toolchain import SURFACE as REAL_SURFACE
 from real_toolchain import assert_accepted, real_toolchain
 
-from tilelang_pto import UnsupportedError, _native
+from tilelang_pto import _native
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import require_clean, surface_of
 from tilelang_pto.sim import Program, record_module, run
@@ -51,12 +50,6 @@ def engine_takes(program: Program) -> None:
 def test_compiles(case):
     kept = kept_tir(case)
     for surface in SURFACES:
-        refusal = REFUSED.get((case.name, surface))
-        if refusal is not None:
-            with pytest.raises(UnsupportedError) as raised:
-                emitted(kept, surface)
-            assert refusal in str(raised.value)
-            continue
         text = emitted(kept, surface)
         require_clean(text, surface_of(surface))
         engine_takes(record_module(text, case.name, surface))
@@ -64,7 +57,7 @@ def test_compiles(case):
 
 
 @real_toolchain
-@pytest.mark.parametrize("case", [parameter for parameter in PARAMETERS if (parameter.id, REAL_SURFACE) not in REFUSED])
+@pytest.mark.parametrize("case", PARAMETERS)
 def test_the_real_toolchain_accepts(case, tmp_path):
     path = tmp_path / "emitted.py"
     path.write_text(emitted(kept_tir(case), REAL_SURFACE))
@@ -80,10 +73,6 @@ def test_every_kernel_has_one_quick_case():
 def test_every_case_is_another_kernel():
     calls = [(call.name, *call.describe()) for call in map(reached_kernel, CASES.values())]
     assert len(calls) == len(set(calls)) == 197
-
-
-def test_refusals_name_cases():
-    assert {case for case, _ in REFUSED} <= set(CASES)
 
 
 EMIT = """

@@ -11,6 +11,7 @@ from ..types import I32
 from ..visitor import Visitor
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
+CROSS_CORE_PIPES = ("FIX", "MTE1", "MTE2", "MTE3", "V")
 MEMORY_BARRIERS = (
     "VV_ALL", "VST_VLD", "VLD_VST", "VST_VST", "VS_ALL", "VST_LD", "VLD_ST", "VST_ST",
     "SV_ALL", "ST_VLD", "LD_VST", "ST_VST", "SS_ALL", "ST_LD", "LD_ST", "ST_ST",
@@ -76,10 +77,10 @@ def _cross_core(v: Visitor, function: str, mode: Any, pipe: Any, number: Any) ->
             f"cross-core flags of mode {mode}", "mode 0 (all vector cores) has a rule; the others belong to cube and mixed kernels"
         )
     which = _pipe(v, pipe)
+    if which not in CROSS_CORE_PIPES:
+        v.unsupported(f"a cross-core flag of pipe {which}", f"name one of {', '.join(CROSS_CORE_PIPES)}")
     if value.low >= CROSS_CORE_EVENTS or value.high < 0:
         v.unsupported(f"cross-core event id {value.low}", f"event ids are 0 to {CROSS_CORE_EVENTS - 1}")
-    if v.surface.name == "2026-08":
-        v.unsupported("a barrier between cores", "compile for the 2026-09 surface: ptoas of August 2026 cannot lower cross-block flags")
     v.b.effect(lambda e: call(function, constant(which), e[0]), [v.arith.cast(value, I32)])
 
 
