@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tile_kernels_support import bf16, compiled, f32, poisoned, tile_kernels
+from kernel_runs import run as run_guarded
+from kernel_runs import same_bits
+from tile_kernels_support import CORES as ALL_CORES
+from tile_kernels_support import bf16, compiled, f32, poisoned, pto, tile_kernels
 
 from tilelang_pto.errors import SimulationError
 
 tile_kernels()
+from tile_kernels.mhc import mhc_post_fwd, mhc_pre_apply_mix_fwd  # noqa: E402
 from tile_kernels.mhc.multilayer_recompute_asc import mhc_multilayer_recompute_asc  # noqa: E402
 
 STREAMS, HIDDEN, TILE, CORES = 4, 256, 128, 3
@@ -25,15 +29,15 @@ def kernel(layers: int, posts: int):
     return compiled(mhc_multilayer_recompute_asc, bf16(1, STREAMS, HIDDEN), *tables, h_blk=TILE, num_vec_cores=CORES)
 
 
-def case(tokens: int, layers: int, posts: int) -> dict[str, list[torch.Tensor]]:
+def case(tokens: int, layers: int, posts: int, hidden: int = HIDDEN) -> dict[str, list[torch.Tensor]]:
     """Tensors behind the tables: random inputs and poisoned outputs."""
     return {
         "pre_mix": [f32(tokens, STREAMS, seed=10 + layer) for layer in range(layers)],
-        "layer_output": [bf16(tokens, HIDDEN, seed=20 + layer) for layer in range(posts)],
+        "layer_output": [bf16(tokens, hidden, seed=20 + layer) for layer in range(posts)],
         "post_mix": [f32(tokens, STREAMS, seed=30 + layer) for layer in range(posts)],
         "comb_mix": [f32(tokens, STREAMS, STREAMS, seed=40 + layer) for layer in range(posts)],
-        "layer_input": [poisoned(tokens, HIDDEN, dtype=torch.bfloat16) for _ in range(layers)],
-        "residual": [poisoned(tokens, STREAMS, HIDDEN, dtype=torch.bfloat16) for _ in range(posts)],
+        "layer_input": [poisoned(tokens, hidden, dtype=torch.bfloat16) for _ in range(layers)],
+        "residual": [poisoned(tokens, STREAMS, hidden, dtype=torch.bfloat16) for _ in range(posts)],
     }
 
 
@@ -58,6 +62,33 @@ def test_multilayer_recompute(layers, posts):
             through = data["layer_output"][layer].double()[:, None] * data["post_mix"][layer].double()[..., None]
             mixed = before[:, :, None] * data["comb_mix"][layer].double()[..., None]  # token, from, to, column
             rounded_once(data["residual"][layer], torch.cat([through[None], mixed.permute(1, 0, 2, 3)]))
+
+
+def recompute(first, pre_mix, layer_output, post_mix, comb_mix, layer_input, residual):
+    """As the package's function, which makes its tables in pinned memory, chooses the options."""
+    tables = map(addresses, (pre_mix, layer_output, post_mix, comb_mix, layer_input, residual))
+    mhc_multilayer_recompute_asc(first, *tables, h_blk=first.shape[-1], num_vec_cores=ALL_CORES)
+
+
+def layer_by_layer(first, pre_mix, layer_output, post_mix, comb_mix, layer_input, residual):
+    """The same with the kernels of single steps."""
+    for layer, mix in enumerate(pre_mix):
+        mhc_pre_apply_mix_fwd(first, mix, layer_input[layer])
+        if layer < len(residual):
+            mixes = post_mix[layer][None, ..., None], comb_mix[layer][None]
+            first = mhc_post_fwd(layer_output[layer][None], first[None], *mixes, residual[layer][None])[0]
+
+
+@pytest.mark.parametrize("hidden", [2560, 7168])
+@pytest.mark.parametrize(("layers", "posts"), [(3, 3), (3, 2)])
+def test_the_bits_of_the_single_steps(layers, posts, hidden):
+    for tokens in (1, 131):
+        first, data = bf16(tokens, STREAMS, hidden), case(tokens, layers, posts, hidden)
+        written = run_guarded(recompute, first, **data, written=("layer_input", "residual")).written
+        with pto():
+            layer_by_layer(first, **data)
+        for name, tensors in written.items():
+            assert all(map(same_bits, tensors, data[name]))
 
 
 def test_a_residual_may_be_the_tensor_that_was_passed():
