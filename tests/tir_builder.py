@@ -67,6 +67,20 @@ def vector_kernel(name: str, params: Sequence[tirx.Var], body: Callable[[tirx.Va
     return module(name, params, thread_extent("blockIdx.x", "bx", cores, lambda bx: block("VECTOR", body(bx))))
 
 
+def cube_kernel(name: str, params: Sequence[tirx.Var], *statements: Any) -> Any:
+    """A kernel of the cube core."""
+    return module(name, params, thread_extent("blockIdx.x", "bx", 1, lambda _: block("CUBE", sequence(*statements))))
+
+
+def mixed_kernel(
+    name: str, params: Sequence[tirx.Var], head: Sequence[Any], cube: Any, vector: Callable[[tirx.Var], Any], vectors: int = 2
+) -> Any:
+    """A kernel of a cube core with its vector cores; ``vector`` gets the number of the vector core, ``head`` belongs to both."""
+    code = thread_extent("cthread", "sid", vectors, vector)
+    section = tirx.SBlock([], [], [], "VECTOR", code, annotations={"vector_count": immediate(vectors)})
+    return module(name, params, thread_extent("blockIdx.x", "bx", 1, lambda _: sequence(*head, block("CUBE", cube), section)))
+
+
 def simt_block(threads: int, body: Callable[[tirx.Var], Any]) -> Any:
     """A SIMT vector function; ``body`` gets the thread number."""
 

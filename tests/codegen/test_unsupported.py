@@ -102,8 +102,8 @@ def two_dimensional_reduce():
 
 CASES = {
     "unknown operation": (
-        lambda: scalar_statement(evaluate(op("tl.ascend_mad", "handle"))),
-        ["operation tl.ascend_mad has no rule", "coverage"],
+        lambda: scalar_statement(evaluate(op("tl.tma_load", "handle"))),
+        ["operation tl.tma_load has no rule", "coverage"],
     ),
     "unknown external function": (
         lambda: elementwise({"a": "float32"}, "float32", 4, lambda a: tirx.call_pure_extern("float32", "erfcinvf", a)),
@@ -117,22 +117,13 @@ CASES = {
         lambda: elementwise({"a": "float64"}, "float64", 4, lambda a: a),
         ["parameter a: elements of dtype float64", "float32"],
     ),
-    **{
-        f"scope {scope}": (
-            lambda scope=scope: scalar_statement(tirx.AllocBuffer(tirx.decl_buffer((64,), "float32", name="tile", scope=scope))),
-            [f"memory scope {scope}", *words, "T.alloc_shared"],
-        )
-        for scope, *words in (
-            ("shared.l1", "cube kernels are not supported yet"),
-            ("shared.l0a", "cube kernels are not supported yet"),
-            ("shared.l0b", "cube kernels are not supported yet"),
-            ("shared.l0c", "cube kernels are not supported yet"),
-            ("shared.weird", "has no rule"),
-        )
-    },
-    "cube block": (
-        lambda: vector_kernel("kernel", (), lambda _: tirx.SBlock([], [], [], "CUBE", evaluate(immediate(0)))),
-        ["block CUBE", "vector cores only"],
+    "scope shared.weird": (
+        lambda: scalar_statement(tirx.AllocBuffer(tirx.decl_buffer((64,), "float32", name="tile", scope="shared.weird"))),
+        ["memory scope shared.weird has no rule", "T.alloc_shared", "T.alloc_l1"],
+    ),
+    "static shared memory": (
+        lambda: scalar_statement(tirx.AllocBuffer(tirx.decl_buffer((64,), "float32", name="tile", scope="shared"))),
+        ["memory scope shared has no rule"],
     ),
     "event pipes": (
         lambda: scalar_statement(evaluate(op("tl.ascend_set_flag", "handle", "V_V", 0))),

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["CROSS_CORE_EVENTS", "EVENTS", "MAX_THREADS", "TOKENS", "UB_BYTES", "WARP"]
+from dataclasses import dataclass
+
+__all__ = [
+    "CROSS_CORE_EVENTS",
+    "EVENTS",
+    "INTRA_BLOCK_EVENTS",
+    "MAX_THREADS",
+    "MEMORIES",
+    "TOKENS",
+    "UB_BYTES",
+    "VECTOR_CORES",
+    "WARP",
+    "Memory",
+]
 
 UB_BYTES = 248 * 1024
 """UB a kernel may use: 256 KiB less the 8 KiB at the top that vector function calls and the runtime keep."""
@@ -19,5 +32,41 @@ EVENTS = 8
 CROSS_CORE_EVENTS = 16
 """Event ids between cores."""
 
+VECTOR_CORES = 2
+"""Vector cores beside one cube core."""
+
+INTRA_BLOCK_EVENTS = VECTOR_CORES * CROSS_CORE_EVENTS
+"""Event ids between the cube core and its vector cores: those of the second vector core follow those of the first."""
+
 TOKENS = 32
 """Buffer tokens of a core."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One memory of a core.
+
+    Attributes:
+        name: what the documentation calls it.
+        space: PTODSL's name of its pointers.
+        size: bytes a kernel may use.
+        alignment: bytes a buffer in it starts at a multiple of.
+    """
+
+    name: str
+    space: str
+    size: int
+    alignment: int
+
+
+MEMORIES = {
+    memory.space: memory
+    for memory in (
+        Memory("UB", "ub", UB_BYTES, 32),
+        Memory("L1", "mat", 512 * 1024, 32),
+        Memory("L0A", "left", 64 * 1024, 512),
+        Memory("L0B", "right", 64 * 1024, 512),
+        Memory("L0C", "acc", 256 * 1024, 1024),
+    )
+}
+"""Memories with buffers, by the space of their pointers."""

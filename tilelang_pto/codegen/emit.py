@@ -1,8 +1,8 @@
 """Builds the Python AST of a kernel.
 
 The visitor appends statements to blocks and asks for pure values. A value asked for twice in one scope is computed once; a pure
-scalar or address whose operands are defined outside a loop or vector function is placed outside. When the kernel is
-complete, :meth:`Builder.finish` decides which values get a name (used more than once, used inside a deeper loop, a load with a
+scalar or address whose operands are defined outside a loop or vector function is placed outside, but stays with its core. When the
+kernel is complete, :meth:`Builder.finish` decides which values get a name (used more than once, used inside a deeper loop, a load with a
 store behind it, a long expression, a name the user gave) and which are printed where they are used.
 """
 
@@ -21,7 +21,7 @@ from .values import Interval, Number, Value, full_range
 
 __all__ = ["Block", "BlockKind", "Builder", "attribute", "call", "constant", "name", "path"]
 
-BlockKind = Literal["function", "loop", "branch", "vector_function"]
+BlockKind = Literal["function", "section", "loop", "branch", "vector_function"]
 Expressions = Sequence[ast.expr]
 
 _LONGEST_INLINE = 72
@@ -262,7 +262,7 @@ class Builder:
         """Block nearest to the root in which a value of these operands can be computed."""
         block = self.block
         while block.parent is not None:
-            if (block.kind == "branch" and not everywhere) or (block.kind == "loop" and traps):
+            if block.kind == "section" or (block.kind == "branch" and not everywhere) or (block.kind == "loop" and traps):
                 break
             if any(operand.block is block for operand in operands):
                 break

@@ -100,17 +100,14 @@ def emit_function(func: Any, kernel_name: str, surface: Surface, fast_math: bool
         visitor.unsupported(str(error), "merge nested conditions with `and`, or move a part into another kernel")
     except RecursionError:
         visitor.unsupported("an expression is nested too deeply", "give parts of it names, with `value = ...`")
+    kind = visitor.cores.kind
+    kernel_kind = {} if kind == "mixed" else {"kernel_kind": constant(kind)}  # of a mixed kernel the sections tell
     decorator = call(
-        "pto.jit",
-        name=constant(kernel_name),
-        kernel_kind=constant("vector"),
-        target=constant("a5"),
-        mode=constant("explicit"),
-        ast_rewrite=constant(False),
+        "pto.jit", name=constant(kernel_name), **kernel_kind, target=constant("a5"), mode=constant("explicit"), ast_rewrite=constant(False)
     )
     signature = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])
     definition = ast.FunctionDef(name=NameSupply().claim(kernel_name), args=signature, body=body, decorator_list=[decorator], returns=None)
-    return definition, Kernel(kernel_name, "vector", tuple(parameters)), visitor.helpers
+    return definition, Kernel(kernel_name, kind, tuple(parameters)), visitor.helpers
 
 
 def _parameters(v: Visitor, func: Any, extents: frozenset[str]) -> tuple[list[Parameter], list[ast.arg]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     from .visitor import Visitor
@@ -31,6 +31,7 @@ class OpRule:
         regions: where the operation may stand: ``scalar`` (kernel body), ``simd``, ``simt``.
         annotations: call annotations the rule honours; any other is refused.
         emits: PTODSL calls the rule may emit, 2026-09 spelling.
+        core: the core that has what the operation needs (``vector``, ``cube``), None for both.
         merges: position of the predicate if the operation can keep the inactive lanes of a destination register (``MODE_MERGING``).
     """
 
@@ -41,6 +42,7 @@ class OpRule:
     regions: tuple[str, ...]
     annotations: tuple[str, ...]
     emits: tuple[str, ...]
+    core: Literal["vector", "cube"] | None = None
     merges: int | None = None
 
 
@@ -86,6 +88,7 @@ def op(
     regions: tuple[str, ...] | str = REGIONS,
     annotations: tuple[str, ...] = (),
     emits: tuple[str, ...] | str = (),
+    core: Literal["vector", "cube"] | None = None,
     merges: int | None = None,
 ) -> Callable[[_RuleT], _RuleT]:
     """Register a rule for calls of the named operations; it returns a value, or None for a pure effect."""
@@ -96,7 +99,7 @@ def op(
     def register(function: _RuleT) -> _RuleT:
         family = function.__module__.rpartition(".")[2]
         for operation in names:
-            _add(OP_RULES, operation, OpRule(operation, function, counts, family, places, annotations, calls, merges))
+            _add(OP_RULES, operation, OpRule(operation, function, counts, family, places, annotations, calls, core, merges))
         return function
 
     return register

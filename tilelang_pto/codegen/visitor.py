@@ -16,6 +16,7 @@ from tvm import tirx
 
 from tilelang_pto.errors import UnsupportedError
 
+from .analysis.cores import Cores, cores_of
 from .analysis.liveness import Liveness, Slot
 from .analysis.loops import constant_index, normalise_loops
 from .analysis.ranges import non_negative_variables
@@ -26,9 +27,11 @@ from .surface import Surface
 from .types import DTYPES, INDEX, DType, Type, mask_type, register_type, scalar_type, split_lanes
 from .values import Value
 
-__all__ = ["Region", "Storage", "Visitor", "operation_name"]
+__all__ = ["Core", "MemorySpace", "Region", "Storage", "Visitor", "operation_name"]
 
 Region = Literal["scalar", "simd", "simt"]
+MemorySpace = Literal["ub", "mat", "left", "right", "acc"]
+Core = Literal["vector", "cube"]
 
 
 @dataclass(eq=False, slots=True)
@@ -36,15 +39,16 @@ class Storage:
     """Memory behind a TIR data variable.
 
     Attributes:
-        kind: ``gm`` a kernel argument; ``ub`` the unified buffer; ``slot`` SSA values (mutable scalars and registers);
-            ``stack`` a private array of SIMT threads.
+        kind: ``gm`` a kernel argument; ``slot`` SSA values (mutable scalars and registers); ``stack`` a private array of SIMT
+            threads; ``scales`` the scale factors of an L0 tile, which lie where the tile's address says; any other is a memory of
+            :data:`~tilelang_pto.codegen.caps.MEMORIES`.
         name: TIR name.
         element: TIR dtype it was allocated with.
         pointer: base pointer (``gm``, ``stack``).
-        byte_offset: position in UB.
+        byte_offset: position in its memory.
     """
 
-    kind: Literal["gm", "ub", "slot", "stack"]
+    kind: MemorySpace | Literal["gm", "slot", "stack", "scales"]
     name: str
     element: str
     pointer: Value | None = None
@@ -71,26 +75,34 @@ class Visitor:
         self.b = Builder()
         self.arith = Arithmetic(self.b, surface, self.unsupported)
         self.region: Region = "scalar"
+        self.cores = Cores("vector")
+        self.core: Core | None = "vector"  # None where the code of both cores is still together
+        self.sections: set[Core] = set()
         self.variables: dict[Any, Value] = {}
         self.storage: dict[Any, Storage] = {}
         self.slots: dict[Slot, Value] = {}
         self.liveness = Liveness(tirx.Evaluate(0), ())
         self.counters: set[Any] = set()
-        self.ub_allocations: list[tuple[Storage, int]] = []
-        self.ub_views: set[str] = set()
+        self.allocations: dict[str, list[tuple[Storage, int]]] = {}  # by memory space, with sizes in bytes
+        self.views: set[str] = set()
         self.arguments_alias = False
+        self.modes: dict[str, int | None] = {"hf32": 0, "direction": 0}  # None where it depends on the way that led here
         self.pad_value: Value | None = None  # of padded copies, where one setter is known to reach
         self.pad_setters = 0
         self.vector_function: Block | None = None
         self.running: set[Any] = set()
         self.threads = (1, 1, 1)
         self.helpers: dict[str, str] = {}
+        self.body: Any = None
         self.private: dict[tuple[Block | None, str], Value] = {}
         self._statements: list[Any] = []
         self._position = ""
 
     def prepare(self, body: Any) -> Any:
         """Rewrite the loops of a body, run the analyses that rules rely on, and return the body to emit."""
+        self.body = body
+        self.cores = cores_of(body)
+        self.core = None if self.cores.kind == "mixed" else self.cores.kind
         normalised = normalise_loops(body, slot_variables(body))
         slots = [*slot_variables(normalised.body), *normalised.running]
         self.running = set(normalised.running)
@@ -139,6 +151,10 @@ class Visitor:
             self.unsupported(f"operation {name} has no rule", "see docs/coverage.md for the operations that have one")
         if self.region not in rule.regions:
             self.unsupported(f"operation {name} {_PLACES[self.region]}", f"it belongs {' or '.join(_BELONGS[r] for r in rule.regions)}")
+        if rule.core is not None and rule.core != self.core:
+            self.unsupported(
+                f"operation {name} {_CORES[self.core]}", f"it belongs to a {rule.core} core: put it into {_SECTIONS[rule.core]}"
+            )
         for annotation in node.annotations or {}:
             if str(annotation) not in rule.annotations:
                 self.unsupported(f"annotation {annotation} of operation {name} has no rule")
@@ -230,6 +246,19 @@ class Visitor:
 
         return recast(self, value, mask_type(bits))
 
+    # -- modes -----------------------------------------------------------------------------------------------------------
+
+    def set_mode(self, name: str, value: int) -> None:
+        """Set a mode of the core, which holds until it is set again."""
+        self.modes = {**self.modes, name: value}
+
+    def mode(self, name: str, what: str) -> int:
+        """The mode that holds here; it must be the same whichever way leads here."""
+        value = self.modes[name]
+        if value is None:
+            self.unsupported(f"{what} is set in a branch or later in a loop and may differ here", "set it once, in front of the loops")
+        return value
+
     # -- mutable slots ---------------------------------------------------------------------------------------------------
 
     def read_slot(self, slot: Slot) -> Value:
@@ -245,9 +274,16 @@ class Visitor:
     # -- scopes ----------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def scope(self, block: Block, region: Region | None = None) -> Iterator[None]:
-        """Emit into ``block``; what is bound or stored inside is forgotten afterwards (loops and branches export what is needed)."""
+    def scope(self, block: Block, region: Region | None = None, *, repeats: Any = None) -> Iterator[None]:
+        """Emit into ``block``; what is bound or stored inside is forgotten afterwards (loops and branches export what is needed).
+
+        Args:
+            repeats: body of the loop that ``block`` is, whose later rounds start with what earlier ones have set.
+        """
         outer, outer_slots, outer_region = dict(self.variables), dict(self.slots), self.region
+        modes = self.modes
+        unsure = dict.fromkeys(_modes_set(repeats)) if repeats is not None else {}
+        self.modes = {**modes, **unsure}
         pad, setters = self.pad_value, self.pad_setters
         if block.kind == "loop":
             self.pad_value = None  # a round before may have set another one
@@ -255,6 +291,7 @@ class Visitor:
         with self.b.inside(block):
             yield
         self.variables, self.slots = outer, outer_slots
+        self.modes = {name: value if self.modes.get(name) == value and name not in unsure else None for name, value in modes.items()}
         self.pad_value = pad if self.pad_setters == setters else None  # set on one path only
         self._enter(outer_region)
 
@@ -276,6 +313,8 @@ class Visitor:
 
 
 _PLACES = {"scalar": "outside a vector function", "simd": "inside a SIMD vector function", "simt": "inside a SIMT vector function"}
+_CORES = {"vector": "on a vector core", "cube": "on a cube core", None: "outside T.Cube() and T.Vector() of a mixed kernel"}
+_SECTIONS = {"vector": "T.Vector()", "cube": "T.Cube()"}
 _BELONGS = {"scalar": "in front of or behind a vector function", "simd": "inside T.SimdVF", "simt": "inside T.SimtVF"}
 
 
@@ -291,6 +330,21 @@ def source_position(node: Any) -> str:
         if span is not None:
             return f"{span.source_name.name}:{span.line}"
     return ""
+
+
+_MODE_SETTERS = {"tl.ascend_set_hf32_mode": "hf32", "tl.ascend_set_mmad_direction": "direction"}
+
+
+def _modes_set(body: Any) -> set[str]:
+    """Modes a statement sets somewhere."""
+    found: set[str] = set()
+
+    def visit(node: Any) -> None:
+        if isinstance(node, tirx.Call) and operation_name(node) in _MODE_SETTERS:
+            found.add(_MODE_SETTERS[operation_name(node)])
+
+    tirx.stmt_functor.post_order_visit(body, visit)
+    return found
 
 
 def slot_variables(body: Any) -> list[Any]:

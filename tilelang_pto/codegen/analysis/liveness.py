@@ -32,6 +32,7 @@ class Liveness:
         self._carried: dict[Any, list[Slot]] = {}
         self._merged: dict[Any, list[Slot]] = {}
         self._reads: dict[Any, frozenset[Slot]] = {}
+        self._behind_sections: frozenset[Slot] | None = None
         if self._variables:
             self._live(body, frozenset())
 
@@ -101,6 +102,12 @@ class Liveness:
             return before | self._uses(stmt.condition)
         if isinstance(stmt, tirx.AttrStmt):
             return self._live(stmt.body, after) | self._uses(stmt.value)
+        if isinstance(stmt, tirx.SBlock) and stmt.name_hint in ("CUBE", "VECTOR"):
+            # Each core has its own copies: what one writes, the other does not see.
+            if self._behind_sections is None:
+                self._behind_sections = after
+            self._record(self._merged, stmt, _written(stmt.body, self._variables), self._behind_sections)
+            return after | self._live(stmt.body, self._behind_sections)
         if isinstance(stmt, tirx.SBlock):
             self._record(self._merged, stmt, _written(stmt.body, self._variables), after)
             return self._live(stmt.body, after)

@@ -5,6 +5,11 @@ from __future__ import annotations
 from . import (
     atomic,
     control,
+    cube_gemm,
+    cube_load,
+    cube_mad,
+    cube_memory,
+    cube_store,
     debug,
     math,
     memory,
@@ -31,6 +36,11 @@ from . import (
 __all__ = [
     "atomic",
     "control",
+    "cube_gemm",
+    "cube_load",
+    "cube_mad",
+    "cube_memory",
+    "cube_store",
     "debug",
     "math",
     "memory",

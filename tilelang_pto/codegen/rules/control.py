@@ -14,13 +14,13 @@ from typing import Any
 from tvm import tirx
 
 from ..analysis.liveness import Slot
-from ..caps import MAX_THREADS
+from ..caps import MAX_THREADS, VECTOR_CORES
 from ..emit import Block, attribute, call, constant, name
 from ..naming import NameSupply
 from ..registry import statement
 from ..types import BOOL, I32, I64, INDEX, Type
 from ..values import Interval, Value
-from ..visitor import Visitor
+from ..visitor import Core, Visitor
 
 _TRANSPARENT_ATTRS = frozenset(
     {"tl.assume", "tl.simdvf_scope", "tl.simtvf_scope", "lexical_alloc_scope", "pragma_unroll_factor", "storage_alignment", "compute_scope"}
@@ -84,7 +84,22 @@ def _thread(v: Visitor, node: Any) -> Value:
         getter = _THREADS[tag]
         thread = v.b.pure(getter, lambda _: call(getter), (), I32, interval=interval, pinned=True, hint="t" + tag[-1])
         return v.arith.cast(thread, type)
-    v.unsupported(f"launch dimension {tag} has no rule", "vector kernels use blockIdx.x and, inside T.SimtVF, threadIdx.x/y/z")
+    if tag == "cthread":
+        return v.arith.number(0, type) if v.core == "cube" or extent == 1 else v.arith.cast(_sub_block(v), type, hint=hint)
+    v.unsupported(f"launch dimension {tag} has no rule", "kernels use blockIdx.x and, inside T.SimtVF, threadIdx.x/y/z")
+
+
+def _sub_block(v: Visitor) -> Value:
+    """Number of the vector core among those of its block."""
+    return v.b.pure(
+        "get_subblock_idx",
+        lambda _: call("pto.get_subblock_idx"),
+        (),
+        I64,
+        interval=(0, VECTOR_CORES - 1),
+        hint="sub_block",
+        pinned=True,
+    )
 
 
 @statement(tirx.SBlock)
@@ -93,8 +108,8 @@ def region(v: Visitor, node: Any) -> None:
     for what in ("init", "iter_vars", "alloc_buffers", "match_buffers"):
         if getattr(node, what, None):
             v.unsupported(f"block {block_name} with {what}")
-    if block_name == "VECTOR":
-        v.stmt(node.body)
+    if block_name in ("CUBE", "VECTOR"):
+        _section(v, node, "cube" if block_name == "CUBE" else "vector")
     elif block_name == "SIMD_VF":
         _vector_function(v, node, "simd", call("pto.vecscope"))
     elif block_name == "SIMT_VF":
@@ -104,9 +119,36 @@ def region(v: Visitor, node: Any) -> None:
         v.threads = threads
         _vector_function(v, node, "simt", call("pto.simt", *(constant(count) for count in threads)))
     else:
+        v.unsupported(f"block {block_name} has no rule")
+
+
+def _section(v: Visitor, node: Any, core: Core) -> None:
+    """Code of one core; a kernel of one kind of core has no sections."""
+    if v.cores.kind != "mixed":
+        v.stmt(node.body)
+        return
+    if v.core is not None:
+        v.unsupported(f"the code of a {core} core inside that of a {v.core} core", "put T.Cube() and T.Vector() one after the other")
+    if core in v.sections:
+        v.unsupported(f"a second block for the {core} core", "a kernel has one T.Cube() and one T.Vector()")
+    v.sections.add(core)
+    escaping = v.liveness.merged(node)
+    if escaping:
         v.unsupported(
-            f"block {block_name} has no rule", "this version emits kernels of the vector cores only" if block_name == "CUBE" else ""
+            f"{escaping[0][0].name} is written by the {core} core and read after its code", "each core has its own copy of a variable"
         )
+    opener = call("pto.section", constant(core))
+    with v.b.nest(["section"], lambda _, bodies: [_with(opener, bodies[0])]) as nest, v.scope(nest.blocks[0]):
+        v.core = core
+        if core == "vector" and v.cores.vectors == 1:
+            first = v.b.pure(
+                "get_subblock_idx", lambda _: call("pto.get_subblock_idx"), (), I64, interval=(0, VECTOR_CORES - 1), pinned=True
+            )
+            with only_if(v, v.arith.compare("==", first, v.arith.number(0, I64))):
+                v.stmt(node.body)
+        else:
+            v.stmt(node.body)
+        v.core = None
 
 
 def _vector_function(v: Visitor, node: Any, region: Any, opener: ast.expr) -> None:
@@ -115,6 +157,8 @@ def _vector_function(v: Visitor, node: Any, region: Any, opener: ast.expr) -> No
         v.unsupported(
             f"{escaping[0][0].name} is written inside a vector function and read after it", "pass the value through a UB buffer instead"
         )
+    if v.core != "vector":
+        v.unsupported("a vector function outside the code of a vector core", "put it into T.Vector()")
     if v.vector_function is not None:
         v.unsupported("a vector function inside a vector function", "put them one after the other")
     with v.b.nest(["vector_function"], lambda _, bodies: [_with(opener, bodies[0])]) as nest, v.scope(nest.blocks[0], region):
@@ -175,7 +219,7 @@ def _static_loop(v: Visitor, node: Any, low: int, extent: int) -> None:
         bounds = call("pto.static_range", constant(low), constant(low + extent))
         return [ast.For(ast.Name(variable, ast.Store()), bounds, bodies[0], [])]
 
-    with v.b.nest(["loop"], build) as nest, v.scope(nest.blocks[0]):
+    with v.b.nest(["loop"], build) as nest, v.scope(nest.blocks[0], repeats=node.body):
         type = v.scalar_type(node.loop_var.dtype)
         v.variables[node.loop_var] = v.b.named(variable, type, interval=(low, low + extent - 1), static=True)
         v.stmt(node.body)
@@ -198,7 +242,7 @@ def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[S
         carry = call(attribute(loop, "carry"), **dict(zip(fields, exprs[2:], strict=True)))
         return [ast.Assign([ast.Name(handle, ast.Store())], carry), _with(name(handle), bodies[0])]
 
-    with v.b.nest(["loop"], build, [low, high, *initial]) as nest, v.scope(nest.blocks[0]):
+    with v.b.nest(["loop"], build, [low, high, *initial]) as nest, v.scope(nest.blocks[0], repeats=node.body):
         for slot, field, start in zip(carried, fields, initial, strict=True):
             v.slots[slot] = v.b.member(handle, field, start.type, interval=_slot_interval(v, slot, start.type))
         if carried:
@@ -270,7 +314,7 @@ def while_loop(v: Visitor, node: Any) -> None:
         loop = call("pto.while_", test, **dict(zip(fields, exprs, strict=True)))
         return [ast.Assign([ast.Name(handle, ast.Store())], loop), _with(name(handle), bodies[0])]
 
-    with v.b.nest(["loop"], build, initial) as nest, v.scope(nest.blocks[0]):
+    with v.b.nest(["loop"], build, initial) as nest, v.scope(nest.blocks[0], repeats=node.body):
         for slot, field, start in zip(carried, fields, initial, strict=True):
             v.slots[slot] = v.b.member(handle, field, start.type, interval=_slot_interval(v, slot, start.type))
         v.slots[flag] = v.b.literal(True, BOOL)  # inside the loop the condition holds
@@ -353,6 +397,18 @@ def merge_values(v: Visitor, condition: Value, then_value: Callable[[], Value], 
     return v.b.member(handle, "value", type)
 
 
+@contextmanager
+def device_loop(v: Visitor, hint: str, count: int) -> Iterator[Value]:
+    """A loop of ``count`` rounds that carries nothing; gives the number of the round."""
+    variable = v.b.names.claim(hint)
+
+    def build(_: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
+        return [_with(call("pto.for_", constant(0), constant(count), step=constant(1)), bodies[0], variable)]
+
+    with v.b.nest(["loop"], build) as nest, v.scope(nest.blocks[0]):
+        yield v.b.named(variable, INDEX, interval=(0, count - 1))
+
+
 def repeat(v: Visitor, start: Value, count: Value, step: Callable[[Value], Value]) -> Value:
     """``step`` applied ``count`` times to ``start``."""
     return _fold(v, start, v.index(0), count, lambda _, value: step(value))
@@ -376,6 +432,26 @@ def _fold(v: Visitor, start: Value, low: Value, high: Value, step: Callable[[Val
         value = v.arith.typed(step(v.arith.cast(index, I32), v.b.member(handle, "value", start.type)))
         _hand_over(v, handle, "update", ["value"], [value])
     return _final(v, handle, "value", start.type, None)
+
+
+def fork(v: Visitor, condition: Value, then_case: Callable[[], None], else_case: Callable[[], None]) -> None:
+    """Statements of one case or of another."""
+    if condition.literal is not None:
+        (then_case if condition.literal else else_case)()
+        return
+    handle = v.b.names.claim("br")
+
+    def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
+        branches: list[ast.stmt] = [
+            _with(attribute(name(handle), "then_"), bodies[0]),
+            _with(attribute(name(handle), "else_"), bodies[1]),
+        ]
+        return [_with(call("pto.if_", exprs[0]), branches, handle)]
+
+    with v.b.nest(["branch", "branch"], build, [condition]) as nest:
+        for block, case in zip(nest.blocks, (then_case, else_case), strict=True):
+            with v.scope(block):
+                case()
 
 
 def only_if(v: Visitor, condition: Value) -> AbstractContextManager[None]:

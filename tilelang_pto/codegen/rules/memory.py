@@ -1,7 +1,7 @@
 """Storage: buffers, pointers, scalar loads and stores.
 
-Every access is one-dimensional. UB views alias: an address is always arena base plus index times element size, whatever the view's
-name. A sum of index terms is split: terms that are the same for a whole loop (or vector function) move into the pointer,
+Every access is one-dimensional. Views of one memory alias: an address is always arena base plus index times element size, whatever the
+view's name. A sum of index terms is split: terms that are the same for a whole loop (or vector function) move into the pointer,
 the others stay as offset.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 
 from tvm import tirx
 
-from ..caps import UB_BYTES
+from ..caps import MEMORIES
 from ..emit import call, constant, path
 from ..registry import expression, op, statement
 from ..types import DTYPES, DType, Type, pointer_type, split_lanes
 from ..values import Value
-from ..visitor import Storage, Visitor
+from ..visitor import MemorySpace, Storage, Visitor
 
 # -- declarations --------------------------------------------------------------------------------------------------------
 
@@ -28,37 +28,47 @@ from ..visitor import Storage, Visitor
 def alloc_buffer(v: Visitor, node: Any) -> None:
     buffer = node.buffer
     scope, data, element = str(buffer.scope()), buffer.data, str(buffer.dtype)
-    if scope.startswith("shared.dyn"):
-        v.storage[data] = allocate_ub(v, str(data.name), element, _byte_count(v, buffer))
+    space = SCOPES.get(scope.removesuffix(".dyn"))
+    if scope != "shared" and space is not None:
+        v.storage[data] = allocate(v, space, str(data.name), element, _byte_count(v, buffer))
+    elif scope in ("shared.l0a.sf", "shared.l0b.sf"):
+        v.storage[data] = Storage("scales", str(data.name), element)
     elif scope in ("local", "local.var") and v.region == "simt" and data not in v.running:
         v.storage[data] = _stack(v, node, element)
     elif scope in ("local", "local.var"):
         v.storage[data] = Storage("slot", str(data.name), element)
         _reset_slot(v, node, element)
-    elif scope.startswith(("shared.l1", "shared.l0")):
-        v.unsupported(f"memory scope {scope}: cube kernels are not supported yet", "vector kernels use T.alloc_shared and T.alloc_fragment")
     else:
         v.unsupported(
-            f"memory scope {scope} has no rule", "vector kernels use T.alloc_shared, T.alloc_fragment, T.alloc_local and T.alloc_var"
+            f"memory scope {scope} has no rule",
+            "use T.alloc_shared, T.alloc_l1, T.alloc_l0a, T.alloc_l0b, T.alloc_l0c, T.alloc_fragment, T.alloc_local or T.alloc_var",
         )
 
 
-def allocate_ub(v: Visitor, name: str, element: str, size: int) -> Storage:
-    """UB behind all that is allocated already."""
-    offset = max((s.byte_offset + taken for s, taken in v.ub_allocations), default=0)
-    storage = Storage("ub", name, element, byte_offset=offset)
-    v.ub_allocations.append((storage, -(-size // 32) * 32))
-    _check_capacity(v)
+SCOPES: dict[str, MemorySpace] = {"shared": "ub", "shared.l1": "mat", "shared.l0a": "left", "shared.l0b": "right", "shared.l0c": "acc"}
+"""Spaces of TileLang's memory scopes, all of which may end in ``.dyn``; ``shared`` without it is none of Ascend's."""
+
+
+def allocate(v: Visitor, space: MemorySpace, name: str, element: str, size: int) -> Storage:
+    """Memory behind all that is allocated already; buffers that do not fit are refused, with what each takes."""
+    memory, taken = MEMORIES[space], v.allocations.setdefault(space, [])
+    storage = Storage(space, name, element, byte_offset=taken_bytes(v, space))
+    taken.append((storage, size))
+    required = storage.byte_offset + size
+    if required > memory.size:
+        parts = ", ".join(f"{other.name} {count}" for other, count in taken)
+        v.unsupported(
+            f"{required} bytes of {memory.name} are required and {memory.size} are available ({parts})",
+            "use smaller tiles or fewer buffer versions",
+        )
     return storage
 
 
-def _check_capacity(v: Visitor) -> None:
-    required = sum(size for _, size in v.ub_allocations)
-    if required > UB_BYTES:
-        parts = ", ".join(f"{storage.name} {size}" for storage, size in v.ub_allocations)
-        v.unsupported(
-            f"{required} bytes of UB are required and {UB_BYTES} are available ({parts})", "use smaller tiles or fewer buffer versions"
-        )
+def taken_bytes(v: Visitor, space: str) -> int:
+    """Where the next buffer of a memory can start."""
+    alignment = MEMORIES[space].alignment
+    end = max((storage.byte_offset + size for storage, size in v.allocations.get(space, ())), default=0)
+    return -(-end // alignment) * alignment
 
 
 def _byte_count(v: Visitor, buffer: Any) -> int:
@@ -131,9 +141,9 @@ def decl_buffer(v: Visitor, node: Any) -> None:
     storage = storage_of(v, node.buffer.data)
     _plain_view(v, node.buffer)
     name = str(node.buffer.name)
-    if storage.kind == "ub" and name not in v.ub_views:
-        v.ub_views.add(name)
-        v.b.comment(f"UB view {name}: {_one_dimension(node.buffer)} {node.buffer.dtype}")
+    if storage.kind in MEMORIES and name not in v.views:
+        v.views.add(name)
+        v.b.comment(f"{MEMORIES[storage.kind].name} view {name}: {_one_dimension(node.buffer)} {node.buffer.dtype}")
 
 
 def _plain_view(v: Visitor, buffer: Any) -> None:
@@ -186,6 +196,8 @@ def address(v: Visitor, data: Any, dtype: DType, index: Any, element: DType | No
     storage = storage_of(v, data)
     if storage.kind == "slot":
         v.unsupported(f"{storage.name} lives in registers and has no address", "keep it in a UB buffer if an address is needed")
+    if storage.kind == "scales":
+        v.unsupported(f"{storage.name} holds the scale factors of an L0 tile and has no address", "name the tile instead")
     if storage.kind == "stack":
         return _private_address(v, storage, dtype, index)
     if element.bytes != dtype.bytes:
@@ -207,19 +219,25 @@ def _private_address(v: Visitor, storage: Storage, dtype: DType, index: Any) -> 
 
 def pointer_to(v: Visitor, storage: Storage, dtype: DType) -> Value:
     """Base pointer of a storage, as pointer to ``dtype``."""
-    if storage.kind == "ub":
-        type = pointer_type(dtype, "ub")
-
-        def build(_: Sequence[ast.expr]) -> ast.expr:
-            zero = call("pto.const", constant(storage.byte_offset), dtype=path("pto.i64"))
-            return call("pto.castptr", zero, pointer_type_expression(type))
-
-        base = v.b.pure(("ub", storage.byte_offset), build, (), type, hint=f"ub_{dtype.pto}", everywhere=True)
-        base.keep_name = True
-        return base
+    if storage.kind in MEMORIES:
+        return memory_pointer(v, storage.kind, storage.byte_offset, dtype)
     pointer = storage.pointer
     assert pointer is not None
     return cast_pointer(v, pointer, dtype)
+
+
+def memory_pointer(v: Visitor, space: str, byte_offset: int, dtype: DType) -> Value:
+    """Pointer to a byte position of a memory."""
+    type = pointer_type(dtype, space)
+
+    def build(_: Sequence[ast.expr]) -> ast.expr:
+        position = call("pto.const", constant(byte_offset), dtype=path("pto.i64"))
+        return call("pto.castptr", position, pointer_type_expression(type))
+
+    hint = f"{MEMORIES[space].name.lower()}_{dtype.pto}"
+    base = v.b.pure((space, byte_offset), build, (), type, hint=hint, everywhere=True)
+    base.keep_name = True
+    return base
 
 
 def cast_pointer(v: Visitor, pointer: Value, dtype: DType) -> Value:
@@ -421,6 +439,10 @@ def _generic(v: Visitor, storage: Storage, verb: str) -> str:
     """Vector functions and the kernel body reach memory by different calls."""
     if v.region == "simd" and storage.kind != "ub":
         v.unsupported(f"a scalar {verb} of {storage.name} inside a SIMD vector function", "move it in front of the T.SimdVF block")
+    if storage.kind in MEMORIES and storage.kind != "ub":
+        v.unsupported(
+            f"a scalar {verb} of {storage.name}, which lies in {MEMORIES[storage.kind].name}", "the scalar unit reaches GM and UB"
+        )
     return f"{verb}_scalar" if v.region == "scalar" else verb
 
 

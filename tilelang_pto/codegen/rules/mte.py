@@ -19,7 +19,7 @@ STORE_CACHE = (
 """L2 hints of stores, by the number AscendC gives them."""
 
 
-@op("tl.ascend_copy_gm_to_ubuf", arity=11, regions="scalar", emits="mte_gm_ub")
+@op("tl.ascend_copy_gm_to_ubuf", arity=11, regions="scalar", core="vector", emits="mte_gm_ub")
 def ascend_copy_gm_to_ubuf(
     v: Visitor,
     node: Any,
@@ -101,7 +101,7 @@ def _in_bursts(
         copy(moved[0], moved[1], v.index(rest), v.index(1), (v.index(rest), v.index(rest)))
 
 
-@op("tl.ascend_copy_ubuf_to_gm", arity=8, regions="scalar", emits="mte_ub_gm")
+@op("tl.ascend_copy_ubuf_to_gm", arity=8, regions="scalar", core="vector", emits="mte_ub_gm")
 def ascend_copy_ubuf_to_gm(
     v: Visitor, node: Any, dst: Any, src: Any, sid: Any, bursts: Any, length: Any, cache: Any, dst_stride: Any, src_stride: Any
 ) -> None:

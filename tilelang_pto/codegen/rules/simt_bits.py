@@ -11,7 +11,7 @@ from ..emit import call
 from ..types import I32, Type
 from ..values import Value
 from ..visitor import Storage, Visitor
-from .memory import allocate_ub, pointer_to
+from .memory import allocate, pointer_to
 
 PLACE = 4
 """Bytes of one place."""
@@ -23,6 +23,8 @@ def through_ub(v: Visitor, value: Value, target: Type) -> Value:
         v.unsupported(f"PTODSL {v.surface.name} cannot reinterpret the bits of a scalar in a vector function", "do it in front of T.SimdVF")
     if value.dtype.bits > 8 * PLACE:
         v.unsupported(f"PTODSL {v.surface.name} cannot reinterpret the bits of a {value.type} scalar", "compile for the 2026-09 surface")
+    if v.core == "cube":
+        v.unsupported(f"PTODSL {v.surface.name} cannot reinterpret the bits of a scalar on a cube core", "compile for the 2026-09 surface")
     simt = v.region == "simt"
     scratch = _scratch(v, "bits_of_threads" if simt else "bits_of_scalars", v.threads[0] * v.threads[1] * v.threads[2] if simt else 1)
     place = _thread(v) if simt else v.index(0)
@@ -40,7 +42,7 @@ def _scratch(v: Visitor, name: str, places: int) -> Storage:
     for size in (known for known in v.storage if isinstance(known, tuple) and known[0] == name and known[1] >= places):
         return v.storage[size]
     key: tuple[Any, ...] = (name, places)
-    v.storage[key] = allocate_ub(v, name, "uint8", places * PLACE)
+    v.storage[key] = allocate(v, "ub", name, "uint8", places * PLACE)
     return v.storage[key]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..caps import CROSS_CORE_EVENTS, EVENTS, TOKENS
+from ..caps import CROSS_CORE_EVENTS, EVENTS, INTRA_BLOCK_EVENTS, TOKENS
 from ..emit import call, constant
 from ..registry import op
-from ..types import I32
-from ..visitor import Visitor
+from ..types import I32, INDEX
+from ..visitor import Core, Visitor
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
-CROSS_CORE_PIPES = ("FIX", "MTE1", "MTE2", "MTE3", "V")
+_CORE_OF_PIPE: dict[str, Core] = {"V": "vector", "MTE3": "vector", "M": "cube", "MTE1": "cube", "FIX": "cube"}
 MEMORY_BARRIERS = (
     "VV_ALL", "VST_VLD", "VLD_VST", "VST_VST", "VS_ALL", "VST_LD", "VLD_ST", "VST_ST",
     "SV_ALL", "ST_VLD", "LD_VST", "ST_VST", "SS_ALL", "ST_LD", "LD_ST", "ST_ST",
@@ -42,6 +42,9 @@ def _flag(v: Visitor, function: str, event: Any, number: Any) -> None:
     source, _, destination = v.string(event, "the event").partition("_")
     if source not in PIPES or destination not in PIPES or source == destination:
         v.unsupported(f"event {source}_{destination}", f"name two different pipes of {', '.join(PIPES)}")
+    for pipe in (source, destination):
+        if pipe in _CORE_OF_PIPE and v.core is not None and v.core != _CORE_OF_PIPE[pipe]:
+            v.unsupported(f"event {source}_{destination} on a {v.core} core", f"a {v.core} core has no pipe {pipe}")
     value = v.expr(number)
     if value.low >= EVENTS or value.high < 0:
         v.unsupported(f"event id {value.low} of {source}_{destination}", f"event ids are 0 to {EVENTS - 1}: use fewer buffer versions")
@@ -54,34 +57,49 @@ def ascend_pipe_barrier(v: Visitor, node: Any, pipe: Any) -> None:
     which = _pipe(v, pipe, "ALL")
     if which == "V":
         return
+    if which in _CORE_OF_PIPE and v.core is not None and v.core != _CORE_OF_PIPE[which]:
+        v.unsupported(f"a barrier of pipe {which} on a {v.core} core", f"a {v.core} core has no pipe {which}")
     if which == "S":
         which = "ALL"
     v.b.effect(lambda _: call("pto.pipe_barrier", constant(which)))
 
 
-@op("tl.ascend_cross_core_set_flag", arity=3, regions="scalar", emits="set_cross_block")
+@op("tl.ascend_cross_core_set_flag", arity=3, regions="scalar", emits=("set_cross_block", "set_intra_block"))
 def ascend_cross_core_set_flag(v: Visitor, node: Any, mode: Any, pipe: Any, number: Any) -> None:
-    _cross_core(v, "pto.set_cross_block", mode, pipe, number)
+    _cross_core(v, "set", mode, pipe, number)
 
 
-@op("tl.ascend_cross_core_wait_flag", arity=3, regions="scalar", emits="wait_cross_block")
+@op("tl.ascend_cross_core_wait_flag", arity=3, regions="scalar", emits=("wait_cross_block", "wait_intra_block"))
 def ascend_cross_core_wait_flag(v: Visitor, node: Any, mode: Any, pipe: Any, number: Any) -> None:
-    _cross_core(v, "pto.wait_cross_block", mode, pipe, number)
+    _cross_core(v, "wait", mode, pipe, number)
 
 
-def _cross_core(v: Visitor, function: str, mode: Any, pipe: Any, number: Any) -> None:
-    """Flags between cores. Mode 0, all vector cores of the launch, is the only one of vector kernels."""
-    value = v.expr(number)
-    if v.integer(mode, "the mode") != 0:
-        v.unsupported(
-            f"cross-core flags of mode {mode}", "mode 0 (all vector cores) has a rule; the others belong to cube and mixed kernels"
-        )
+ALL_CORES, ONE_PAIR = 0, 4
+"""Modes: all cores of one kind; the cube core and one of its vector cores."""
+
+CROSS_CORE_PIPES = ("FIX", "MTE1", "MTE2", "MTE3", "V")
+
+
+def _cross_core(v: Visitor, verb: str, mode: Any, pipe: Any, number: Any) -> None:
+    """Flags between cores. The cube core sees the ids of its second vector core behind those of the first."""
+    value, which_mode = v.expr(number), v.integer(mode, "the mode")
     which = _pipe(v, pipe)
     if which not in CROSS_CORE_PIPES:
-        v.unsupported(f"a cross-core flag of pipe {which}", f"name one of {', '.join(CROSS_CORE_PIPES)}")
-    if value.low >= CROSS_CORE_EVENTS or value.high < 0:
-        v.unsupported(f"cross-core event id {value.low}", f"event ids are 0 to {CROSS_CORE_EVENTS - 1}")
-    v.b.effect(lambda e: call(function, constant(which), e[0]), [v.arith.cast(value, I32)])
+        v.unsupported(f"a cross-core flag of pipe {which}", f"use one of {', '.join(CROSS_CORE_PIPES)}")
+    if which_mode == ALL_CORES:
+        function, count = "cross_block", CROSS_CORE_EVENTS
+    elif which_mode == ONE_PAIR:
+        function, count = "intra_block", INTRA_BLOCK_EVENTS if v.core == "cube" else CROSS_CORE_EVENTS
+        if v.cores.kind != "mixed":
+            v.unsupported(f"a flag between cube and vector core in a {v.cores.kind} kernel", "write the code of the other core too")
+    else:
+        v.unsupported(
+            f"cross-core flags of mode {which_mode}", f"PTODSL has modes {ALL_CORES} (all cores) and {ONE_PAIR} (cube core and vector core)"
+        )
+    if value.low >= count or value.high < 0:
+        v.unsupported(f"cross-core event id {value.low}", f"event ids are 0 to {count - 1}")
+    number_type = INDEX if which_mode == ONE_PAIR and v.surface.name == "2026-08" else I32  # what the surface takes at run time
+    v.b.effect(lambda e: call(f"pto.{verb}_{function}", constant(which), e[0]), [v.arith.cast(value, number_type)])
 
 
 @op("tl.ascend_get_buf", arity=3, regions="scalar", emits="get_buf")

@@ -1,0 +1,122 @@
+"""L1 to L0A and L0B: tiles, and the scale factors that belong to them. Operands are (destination, source)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..emit import call, constant
+from ..registry import op
+from ..types import DTYPES, DType
+from ..values import Value
+from ..visitor import MemorySpace, Visitor
+from .cube_common import field, operand, require_multiple
+from .memory import at
+
+FRACTAL_BYTES = 512
+"""16 rows of 32 bytes; starts, steps and strides of loads count these."""
+
+OPERAND_TYPES = ("int8", "float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fnx2")
+"""Element types of what the cube core multiplies."""
+
+
+def _load(v: Visitor, arguments: tuple[Any, ...], space: MemorySpace, function: str) -> None:
+    dst, src, m_start, k_start, m_step, k_step, src_stride, dst_stride, transpose, *scales = arguments
+    turned = bool(v.integer(transpose, "the transpose flag"))
+    source, destination = operand(v, src, "source", "mat"), operand(v, dst, "destination", space)
+    if source.dtype != destination.dtype:
+        v.unsupported(f"a load of {source.dtype.tir} into a {destination.dtype.tir} tile", "the tile in L1 and that in L0 have one dtype")
+    if source.dtype not in [DTYPES[name] for name in OPERAND_TYPES]:
+        v.unsupported(f"a load of {source.dtype.tir} for the cube core", f"use one of {', '.join(OPERAND_TYPES)}")
+    if turned:
+        _check_transpose(v, source.dtype, m_step, k_step)
+    start = (field(v, m_start, "the first row of a load from L1", 65535), field(v, k_start, "the first column of a load from L1", 65535))
+    step = (
+        field(v, m_step, "the number of row groups of a load", 255, 1),
+        field(v, k_step, "the number of column groups of a load", 255, 1),
+    )
+    strides = (field(v, src_stride, "the source stride of a load", 65535), field(v, dst_stride, "the destination stride of a load", 65535))
+    load_tile(v, function, source, destination, start, step, strides, transpose=turned)
+    if scales:
+        load_scales(v, function + "_mx", destination, *scales)
+
+
+def load_tile(
+    v: Visitor,
+    function: str,
+    source: Value,
+    destination: Value,
+    start: tuple[Value, Value],
+    step: tuple[Value, Value],
+    strides: tuple[Value, Value],
+    *,
+    transpose: bool = False,
+) -> None:
+    """One load; ``start`` and ``step`` are groups of 16 rows and of 32 bytes, strides the groups of rows from one column to the next."""
+    if source.dtype == DTYPES["float4_e2m1fnx2"]:  # its start has another unit; the address says it without doubt
+        blocks = v.arith.add(v.arith.mul(start[1], v.arith.cast(strides[0], start[1].type)), v.arith.cast(start[0], start[1].type))
+        source = at(v, source, v.arith.mul(blocks, v.arith.number(FRACTAL_BYTES, blocks.type)))
+        start = (v.index(0), v.index(0))
+    names = ("m_start", "k_start", "m_step", "k_step", "src_stride", "dst_stride")
+    turned = {"transpose": constant(True)} if transpose else {}
+    v.b.effect(
+        lambda e: call(function, *e[:2], **dict(zip(names, e[2:], strict=True)), **turned), [source, destination, *start, *step, *strides]
+    )
+
+
+def _check_transpose(v: Visitor, dtype: DType, m_step: Any, k_step: Any) -> None:
+    """A transposing load turns whole squares."""
+    advice = "copy a source region that covers whole squares, and give the effective extents to T.gemm"
+    if dtype == DTYPES["float4_e2m1fnx2"]:
+        require_multiple(v, m_step, 4, "the number of row groups of a transposing float4 load", advice)
+    elif dtype.bits == 8:
+        require_multiple(v, m_step, 2, f"the number of row groups of a transposing {dtype.tir} load", advice)
+    elif dtype.bits == 32:
+        require_multiple(v, k_step, 2, f"the number of column groups of a transposing {dtype.tir} load", advice)
+
+
+def load_scales(
+    v: Visitor,
+    function: str,
+    tile: Value,
+    scales: Any,
+    x_start: Any,
+    y_start: Any,
+    x_step: Any,
+    y_step: Any,
+    src_stride: Any,
+    dst_stride: Any,
+) -> None:
+    """The scale factors of a tile in L0: groups of 16 rows (x) and of two scale factors (y)."""
+    names = ("x_start", "y_start", "x_step", "y_step", "src_stride", "dst_stride")
+    source = operand(v, scales, "scale factors", "mat", DTYPES["float8_e8m0fnu"])
+    values = [
+        field(v, value, f"{name} of a load of scale factors", 255 if name.endswith("step") else 65535)
+        for name, value in zip(names, (x_start, y_start, x_step, y_step, src_stride, dst_stride), strict=True)
+    ]
+    emit_scales(v, function, source, tile, values)
+
+
+def emit_scales(v: Visitor, function: str, source: Value, tile: Value, values: list[Value]) -> None:
+    """One load of scale factors; ``values`` are starts, steps and strides."""
+    names = ("x_start", "y_start", "x_step", "y_step", "src_stride", "dst_stride")
+    v.b.effect(lambda e: call(function, *e[:2], **dict(zip(names, e[2:], strict=True))), [source, tile, *values])
+
+
+@op("tl.ascend_load_cbuf_to_ca", arity=(9, 16), regions="scalar", core="cube", emits=("mte_l1_l0a", "mte_l1_l0a_mx"))
+def ascend_load_cbuf_to_ca(v: Visitor, node: Any, *arguments: Any) -> None:
+    _load(v, arguments, "left", "pto.mte_l1_l0a")
+
+
+@op("tl.ascend_load_cbuf_to_cb", arity=(9, 16), regions="scalar", core="cube", emits=("mte_l1_l0b", "mte_l1_l0b_mx"))
+def ascend_load_cbuf_to_cb(v: Visitor, node: Any, *arguments: Any) -> None:
+    _load(v, arguments, "right", "pto.mte_l1_l0b")
+
+
+@op("tl.ascend_load_ca_sf", arity=8, regions="scalar", core="cube", emits="mte_l1_l0a_mx")
+def ascend_load_ca_sf(v: Visitor, node: Any, tile: Any, *scales: Any) -> None:
+    load_scales(v, "pto.mte_l1_l0a_mx", operand(v, tile, "tile", "left"), *scales)
+
+
+@op("tl.ascend_load_cb_sf", arity=8, regions="scalar", core="cube", emits="mte_l1_l0b_mx")
+def ascend_load_cb_sf(v: Visitor, node: Any, tile: Any, *scales: Any) -> None:
+    load_scales(v, "pto.mte_l1_l0b_mx", operand(v, tile, "tile", "right"), *scales)
