@@ -20,7 +20,7 @@ from ..naming import NameSupply
 from ..registry import statement
 from ..types import BOOL, I32, I64, INDEX, Type
 from ..values import Interval, Value
-from ..visitor import Core, Visitor
+from ..visitor import Core, Region, Visitor
 
 _TRANSPARENT_ATTRS = frozenset(
     {"tl.assume", "tl.simdvf_scope", "tl.simtvf_scope", "lexical_alloc_scope", "pragma_unroll_factor", "storage_alignment", "compute_scope"}
@@ -151,19 +151,26 @@ def _section(v: Visitor, node: Any, core: Core) -> None:
         v.core = None
 
 
-def _vector_function(v: Visitor, node: Any, region: Any, opener: ast.expr) -> None:
+def _vector_function(v: Visitor, node: Any, region: Region, opener: ast.expr) -> None:
     escaping = v.liveness.merged(node)
     if escaping:
         v.unsupported(
             f"{escaping[0][0].name} is written inside a vector function and read after it", "pass the value through a UB buffer instead"
         )
+    with vector_function(v, region, opener):
+        v.stmt(node.body)
+
+
+@contextmanager
+def vector_function(v: Visitor, region: Region, opener: ast.expr) -> Iterator[None]:
+    """A vector function, opened by the given expression."""
     if v.core != "vector":
         v.unsupported("a vector function outside the code of a vector core", "put it into T.Vector()")
     if v.vector_function is not None:
         v.unsupported("a vector function inside a vector function", "put them one after the other")
     with v.b.nest(["vector_function"], lambda _, bodies: [_with(opener, bodies[0])]) as nest, v.scope(nest.blocks[0], region):
         v.vector_function = nest.blocks[0]
-        v.stmt(node.body)
+        yield
     v.vector_function = None
 
 

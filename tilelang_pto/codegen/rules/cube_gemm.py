@@ -217,7 +217,8 @@ class _Pipeline:
                 (tiles[0], tiles[1], self.accumulator),
                 extents,
                 clear=v.arith.logical("&", clear, first),
-                flag=choice(last, flag, lowered(flag)),
+                flag=choice(v, last, flag, lowered(v, flag)),
+                flag_of_clear=lowered(v, flag) if shape.steps > 1 else flag,
             )
             self._claim("rls_buf", "M", token)
 

@@ -96,6 +96,7 @@ def multiply(
     *,
     clear: Value,
     flag: Flag,
+    flag_of_clear: Flag | None = None,
     normal_row: bool = True,
 ) -> None:
     """One multiplication.
@@ -105,6 +106,7 @@ def multiply(
         extents: rows, columns, depth.
         clear: start from zero instead of what C holds.
         flag: unit flag.
+        flag_of_clear: what the unit flag amounts to where ``clear`` holds, if that is simpler.
         normal_row: a single row lies as any other tile, not as a vector.
     """
     check_types(v, family, *(tile.dtype for tile in tiles))
@@ -130,10 +132,11 @@ def multiply(
         unit = {"unit_flag": constant(token)} if token else {}
         v.b.effect(lambda e: call(function, *e, **unit, **options), operands)
 
-    def flagged(function: str) -> None:
-        fork_flag(v, flag, lambda token: case(function, token), FLAGS)
+    def flagged(function: str, which: Flag) -> None:
+        fork_flag(v, which, lambda token: case(function, token), FLAGS)
 
-    fork(v, clear, lambda: flagged(f"pto.{family}"), lambda: flagged(f"pto.{family}_acc"))
+    at_start = flag if flag_of_clear is None else flag_of_clear
+    fork(v, clear, lambda: flagged(f"pto.{family}", at_start), lambda: flagged(f"pto.{family}_acc", flag))
 
 
 def check_types(v: Visitor, family: str, left: DType, right: DType, result: DType) -> None:
@@ -166,9 +169,9 @@ def _with_runtime_flags(v: Visitor, operands: list[Value], clear: Value, flag: F
 def unit_flag(v: Visitor, node: Any) -> Flag:
     """The unit flag an operand asks for."""
     if isinstance(node, tirx.Select):
-        return choice(v.expr(node.condition), unit_flag(v, node.true_value), unit_flag(v, node.false_value))
+        return choice(v, v.expr(node.condition), unit_flag(v, node.true_value), unit_flag(v, node.false_value))
     if isinstance(node, tirx.Call) and operation_name(node) == "tirx.if_then_else":
-        return choice(v.expr(node.args[0]), unit_flag(v, node.args[1]), unit_flag(v, node.args[2]))
+        return choice(v, v.expr(node.args[0]), unit_flag(v, node.args[1]), unit_flag(v, node.args[2]))
     value = v.expr(node)
     require_fits(v, value, "the unit flag", 3)
     if value.literal is not None:
@@ -177,20 +180,22 @@ def unit_flag(v: Visitor, node: Any) -> Flag:
             v.unsupported(f"unit flag {number}", "use 0 (off), 2 (check) or 3 (check and set)")
         return number
     equal = {number: v.arith.compare("==", value, v.arith.number(number, value.type)) for number in (2, 3)}
-    return choice(equal[3], 3, choice(equal[2], 2, 0))
+    return choice(v, equal[3], 3, choice(v, equal[2], 2, 0))
 
 
-def choice(condition: Value, where: Flag, otherwise: Flag) -> Flag:
+def choice(v: Visitor, condition: Value, where: Flag, otherwise: Flag) -> Flag:
     """``where`` if the condition holds, else ``otherwise``."""
     if condition.literal is not None:
         return where if condition.literal else otherwise
+    if isinstance(where, tuple) and where[2] == otherwise:  # two conditions for the same flag are one
+        return v.arith.logical("&", condition, where[0]), where[1], otherwise
     return where if where == otherwise else (condition, where, otherwise)
 
 
-def lowered(flag: Flag) -> Flag:
+def lowered(v: Visitor, flag: Flag) -> Flag:
     """The flag for a step that is not the last: it checks, but does not set."""
     if isinstance(flag, tuple):
-        return choice(flag[0], lowered(flag[1]), lowered(flag[2]))
+        return choice(v, flag[0], lowered(v, flag[1]), lowered(v, flag[2]))
     return 2 if flag == 3 else flag
 
 

@@ -44,13 +44,17 @@ def vpack(v: Visitor, node: Any, a: Any, part: Any) -> Value:
     result = v.register_type(node.dtype)
     if value.type.kind != "register" or value.dtype.bits not in (16, 32) or result.dtype.bits * 2 != value.dtype.bits:
         v.unsupported(f"vpack of {value.type} to {result}", "pack 32-bit lanes to 16 bits or 16-bit lanes to 8 bits")
-    half = _half(v, part)
-    source = bitcast(v, value, Type("register", DTYPES[f"uint{value.dtype.bits}"], value.type.lanes))
-    narrow = Type("register", DTYPES[f"uint{result.dtype.bits}"], result.lanes)
-    packed = v.b.pure(
+    return bitcast(v, pack(v, value, _half(v, part)), result)
+
+
+def pack(v: Visitor, value: Value, half: str) -> Value:
+    """The low half of every lane (of integers of twice the width of the result's), in one half of the result."""
+    bits = value.dtype.bits
+    source = bitcast(v, value, Type("register", DTYPES[f"uint{bits}"], value.type.lanes))
+    narrow = Type("register", DTYPES[f"uint{bits // 2}"], 2 * value.type.lanes)
+    return v.b.pure(
         ("vpack", half), lambda e: call("pto.vpack", e[0], constant(half)), (source,), narrow, hint="packed", pinned=True, weight=20
     )
-    return bitcast(v, packed, result)
 
 
 @op("tl.simd.vunpack", arity=2, regions="simd",
