@@ -35,39 +35,25 @@ def gemm_kernel(a: pto.ptr(pto.bf16, "gm"), b: pto.ptr(pto.bf16, "gm"), c: pto.p
         condition_1 = step_1 == 1
         # total: GEMM of 128 x 128 x 256 bfloat16 from L1, 2 slices of K = 128, 2 x 32768 B of L0A and 2 x 32768 B of L0B, tokens 0 and 1
         with pto.for_(0, 2, step=1) as k_slice:
-            condition_2 = k_slice == 1
-            stage = k_slice % 2
-            stage_offset = stage * 16384
+            stage_offset = k_slice * 16384
             l0a_bf16_at = pto.addptr(l0a_bf16, stage_offset)
             l0b_bf16_at = pto.addptr(l0b_bf16, stage_offset)
-            pto.get_buf("MTE1", stage)
+            pto.get_buf("MTE1", k_slice)
             first_column = k_slice * 8
             pto.mte_l1_l0a(l1_bf16_at_1, l0a_bf16_at, m_start=0, k_start=first_column, m_step=8, k_step=8, src_stride=8, dst_stride=8)
             pto.mte_l1_l0b(l1_bf16_at, l0b_bf16_at, m_start=0, k_start=first_column, m_step=8, k_step=8, src_stride=8, dst_stride=8)
-            pto.rls_buf("MTE1", stage)
-            pto.get_buf("M", stage)
+            pto.rls_buf("MTE1", k_slice)
+            pto.get_buf("M", k_slice)
             with pto.if_(condition & (k_slice == 0)) as br:
                 with br.then_:
-                    with pto.if_(condition_2) as br_1:
-                        with br_1.then_:
-                            with pto.if_(condition_1) as br_2:
-                                with br_2.then_:
-                                    pto.mad(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_and_set")
-                                with br_2.else_:
-                                    pto.mad(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_only")
-                        with br_1.else_:
-                            pto.mad(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_only")
+                    pto.mad(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_only")
                 with br.else_:
-                    with pto.if_(condition_2) as br_3:
-                        with br_3.then_:
-                            with pto.if_(condition_1) as br_4:
-                                with br_4.then_:
-                                    pto.mad_acc(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_and_set")
-                                with br_4.else_:
-                                    pto.mad_acc(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_only")
-                        with br_3.else_:
+                    with pto.if_((k_slice == 1) & condition_1) as br_1:
+                        with br_1.then_:
+                            pto.mad_acc(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_and_set")
+                        with br_1.else_:
                             pto.mad_acc(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_only")
-            pto.rls_buf("M", stage)
+            pto.rls_buf("M", k_slice)
         pto.set_flag("MTE1", "MTE2", event_id=step_1)
     pto.mte_l0c_gm(l0c_f32, pto.addptr(c, core_id * 16384), 128, 128, 128, 128, 0, 0, unit_flag="check_and_clear", layout="nz2nd")
     pto.wait_flag("MTE1", "MTE2", event_id=0)

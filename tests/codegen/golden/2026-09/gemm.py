@@ -35,19 +35,18 @@ def gemm_kernel(a: pto.ptr(pto.bf16, "gm"), b: pto.ptr(pto.bf16, "gm"), c: pto.p
         condition_1 = step_1 == 1
         # total: GEMM of 128 x 128 x 256 bfloat16 from L1, 2 slices of K = 128, 2 x 32768 B of L0A and 2 x 32768 B of L0B, tokens 0 and 1
         with pto.for_(0, 2, step=1) as k_slice:
-            stage = k_slice % 2
-            stage_offset = stage * 16384
+            stage_offset = k_slice * 16384
             l0a_bf16_at = pto.addptr(l0a_bf16, stage_offset)
             l0b_bf16_at = pto.addptr(l0b_bf16, stage_offset)
-            pto.get_buf("MTE1", stage)
+            pto.get_buf("MTE1", k_slice)
             first_column = k_slice * 8
             pto.mte_l1_l0a(l1_bf16_at_1, l0a_bf16_at, m_start=0, k_start=first_column, m_step=8, k_step=8, src_stride=8, dst_stride=8)
             pto.mte_l1_l0b(l1_bf16_at, l0b_bf16_at, m_start=0, k_start=first_column, m_step=8, k_step=8, src_stride=8, dst_stride=8)
-            pto.rls_buf("MTE1", stage)
-            pto.get_buf("M", stage)
-            unit_flag = pto.select(condition_1, pto.const(3, dtype=pto.i32), pto.const(2, dtype=pto.i32))
-            pto.mad_acc(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, init=pto.cast(condition & (k_slice == 0), pto.i32), unit_flag=pto.select(k_slice == 1, unit_flag, pto.const(2, dtype=pto.i32)))
-            pto.rls_buf("M", stage)
+            pto.rls_buf("MTE1", k_slice)
+            pto.get_buf("M", k_slice)
+            unit_flag = pto.select((k_slice == 1) & condition_1, pto.const(3, dtype=pto.i32), pto.const(2, dtype=pto.i32))
+            pto.mad_acc(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, init=pto.cast(condition & (k_slice == 0), pto.i32), unit_flag=unit_flag)
+            pto.rls_buf("M", k_slice)
         pto.set_flag("MTE1", "MTE2", event_id=step_1)
     pto.mte_l0c_gm(l0c_f32, pto.addptr(c, core_id * 16384), 128, 128, 128, 128, 0, 0, unit_flag="check_and_clear", layout="nz2nd")
     pto.wait_flag("MTE1", "MTE2", event_id=0)
