@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
-from .emit import Builder, call, constant, path
+from .emit import Block, Builder, call, constant, path
+from .forms import Form, Forms
 from .surface import Surface
-from .types import BOOL, DTYPES, DType, Type
+from .types import BOOL, DTYPES, INDEX, DType, Type
 from .values import Interval, Number, Value, clip, fits
 
 __all__ = ["Arithmetic"]
@@ -72,6 +74,9 @@ class Arithmetic:
         self.surface = surface
         self.unit = "scalar"
         self.refuse = refuse
+        self.forms = Forms()
+        self._computed: dict[Block, dict[Form, list[Value]]] = {}
+        self._speculative = False
 
     # -- literals --------------------------------------------------------------------------------------------------------
 
@@ -148,6 +153,9 @@ class Arithmetic:
 
     def _ring(self, operator: str, a: Value, b: Value, low: int, high: int) -> Value:
         """Integer sum, difference or product whose exact value lies in an interval."""
+        return self._known_sum(operator, a, b) or self._computed_here(self._operation(operator, a, b, low, high))
+
+    def _operation(self, operator: str, a: Value, b: Value, low: int, high: int) -> Value:
         exact = fits(low, high, a.dtype)
         interval = clip(low, high, a.dtype)
         if exact:
@@ -155,6 +163,118 @@ class Arithmetic:
         if a.dtype.category == "uint":
             return self.binary(operator, a, b)
         return self.binary(operator, a, b, interval=interval, assumed=True)
+
+    # -- sums that were computed before ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def speculation(self) -> Iterator[None]:
+        """For code that is evaluated although the source might not: its values say nothing of later ones, since they may overflow."""
+        outer, self._speculative = self._speculative, True
+        yield
+        self._speculative = outer
+
+    @contextmanager
+    def assuming(self, *not_negative: Form) -> Iterator[None]:
+        """For code that is only reached where forms are known not to be negative."""
+        for form in not_negative:
+            primitive = Form(form.terms).primitive()[1]
+            self.forms.facts.append(Form(Form(form.terms).primitive()[0].terms, form.constant // primitive))
+        yield
+        del self.forms.facts[len(self.forms.facts) - len(not_negative) :]
+
+    def consequences(self, condition: Value, holds: bool) -> list[Form]:
+        """What is not negative where a condition holds, or does not."""
+        if condition.key == "&" and holds:
+            return [form for operand in condition.operands for form in self.consequences(operand, True)]
+        if condition.key not in ("<", "<=", ">", ">=") or condition.operands[0].dtype.category not in ("int", "index"):
+            return []
+        first, second = (self.forms.of(operand) for operand in condition.operands)
+        if condition.key in (">", ">="):
+            first, second = second, first
+        strict = condition.key in ("<", ">")
+        if not holds:
+            first, second, strict = second, first, not strict
+        return [self.forms.sum(second, first, -1).plus(Form((), -strict))]
+
+    def _computed_here(self, value: Value) -> Value:
+        """Remember an integer that the program computes at this place."""
+        if not (self._speculative or value.static) and value.dtype.category in ("int", "index"):
+            self._computed.setdefault(self.b.block, {}).setdefault(self.forms.of(value), []).append(value)
+        return value
+
+    def _found(self, form: Form, type: Type) -> Value | None:
+        """A value of that form: one of the same type, or a narrower one that is converted."""
+        narrower = None
+        block: Block | None = self.b.block
+        while block is not None:
+            for value in self._computed.get(block, {}).get(form, ()):
+                if value.type == type:
+                    return value
+                if value.dtype.category == "int" and value.dtype.bits < type.dtype.bits and type.dtype.category == "int":
+                    narrower = value
+            block = block.parent
+        return None if narrower is None else self.cast(narrower, type)
+
+    def _known_sum(self, operator: str, a: Value, b: Value) -> Value | None:
+        """``a operator b`` from what was computed before: the same number, or a multiple of one."""
+        if a.dtype.category not in ("int", "index") or (a.static and b.static):
+            return None
+        first, second = self.forms.of(a), self.forms.of(b)
+        if operator == "*":
+            form = self.forms.product(first, second)
+        else:
+            form = self.forms.sum(first, second, 1 if operator == "+" else -1)
+        if not form.terms:
+            return self.number(form.constant, a.type)
+        found = self._found(form, a.type)
+        if found is not None:
+            return found
+        primitive, factor = form.primitive()
+        if operator != "*" and factor != 1:
+            found = self._found(primitive, a.type)
+            if found is not None:
+                multiplier = self.number(factor, a.type)
+                return self._computed_here(self._operation("*", found, multiplier, *_product(found, multiplier)))
+        return self._regrouped(operator, a, b)
+
+    def _regrouped(self, operator: str, a: Value, b: Value) -> Value | None:
+        """``x + y + b`` or ``x - y - b`` where ``y`` and ``b`` make a sum that was computed before."""
+        if operator == "*" or a.key != operator or a.static or b.static:
+            return None
+        x, y = a.operands
+        inner = self._known_sum("+", y, b)
+        if inner is None:
+            return None
+        return self.add(x, inner) if operator == "+" else self.sub(x, inner)
+
+    def split_constant(self, value: Value) -> tuple[Value, int]:
+        """A value and a constant whose sum is ``value``."""
+        if isinstance(value.literal, int):
+            return self.number(0, value.type), int(value.literal)
+        if value.key == "+" and value.dtype.category in ("int", "index") and isinstance(value.operands[1].literal, int):
+            rest, constant = self.split_constant(value.operands[0])
+            return rest, constant + int(value.operands[1].literal)
+        return value, 0
+
+    def as_index(self, value: Value) -> Value:
+        """The same number computed in ``index`` arithmetic where that spares the conversion of loop variables; else ``value``."""
+        return self._in_index(value) or value
+
+    def _in_index(self, value: Value) -> Value | None:
+        inner = value.cast_of
+        if value.dtype.category == "index" or value.static:
+            return self.cast(value, INDEX)
+        if inner is not None:
+            exact = inner.dtype.category == "index" and (inner.low, inner.high) == (value.low, value.high)
+            return inner if exact else None
+        if value.dtype.category != "int" or value.key not in ("+", "-", "*"):
+            return None
+        a, b = (self._in_index(operand) for operand in value.operands)
+        if a is None or b is None:
+            return None
+        return {"+": self.add, "-": self.sub, "*": self.mul}[str(value.key)](a, b)
+
+    # -- binary, by operator ---------------------------------------------------------------------------------------------
 
     def add(self, a: Value, b: Value) -> Value:
         """Sum; literals go to the right."""
@@ -215,7 +335,10 @@ class Arithmetic:
             interval = (min(corners), max(corners))
             if interval[0] == interval[1]:
                 return self.number(interval[0], a.type)
-        return self.binary("//", a, b, interval=interval, traps=not (b.low > 0 or b.high < 0))
+        if self._below(a, b):
+            return self.number(0, a.type)
+        quotient = self.binary("//", a, b, interval=interval, traps=not (b.low > 0 or b.high < 0))
+        return self._shared(quotient)
 
     def remainder(self, a: Value, b: Value, *, interval: Interval | None = None) -> Value:
         """Integer remainder with the sign of the dividend: PTODSL's ``%`` on runtime values."""
@@ -224,13 +347,25 @@ class Arithmetic:
         if a.literal is not None and b.literal:
             dividend, divisor = int(a.literal), abs(int(b.literal))
             return self.number(abs(dividend) % divisor * (-1 if dividend < 0 else 1), a.type)
-        if a.non_negative and a.high < b.low:
+        if (a.non_negative and a.high < b.low) or self._below(a, b):
             return a
         if a.static and b.static and not (a.non_negative and b.non_negative):
             a = self.typed(a)  # Python's own % floors
         if interval is None and b.low > 0:
             interval = (0 if a.non_negative else max(a.low, 1 - b.high), max(0, min(a.high, b.high - 1)))
-        return self.binary("%", a, b, interval=interval, traps=not (b.low > 0 or b.high < 0))
+        return self._shared(self.binary("%", a, b, interval=interval, traps=not (b.low > 0 or b.high < 0)))
+
+    def _shared(self, value: Value) -> Value:
+        """``value``, or a narrower one of the same form that was computed before, converted."""
+        if value.static or value.dtype.category not in ("int", "index"):
+            return value
+        return self._found(self.forms.of(value), value.type) or self._computed_here(value)
+
+    def _below(self, a: Value, b: Value) -> bool:
+        """Whether ``0 <= a < b`` is known."""
+        if not (a.non_negative and b.non_negative) or a.dtype.category not in ("int", "index"):
+            return False
+        return self.forms.known_not_negative(self.forms.sum(self.forms.of(b), self.forms.of(a), -1).plus(Form((), -1)))
 
     def truncating_divide(self, a: Value, b: Value) -> Value:
         """Integer division rounding to zero. Exact: the remainder is taken off first, so that flooring changes nothing."""
@@ -259,6 +394,10 @@ class Arithmetic:
             known = _decide(operator, (a.low, a.high), (b.low, b.high))
             if known is not None:
                 return self.b.literal(known, BOOL)
+        if b.literal is not None and a.key == "//":
+            undivided = self._undivided(operator, a, int(b.literal))
+            if undivided is not None:
+                return undivided
         if a.static and b.static:
             a = self.typed(a)
         node = _COMPARISONS[operator]
@@ -267,6 +406,21 @@ class Arithmetic:
             return ast.Compare(exprs[0], [node], [exprs[1]])
 
         return self.b.pure(operator, build, (a, b), BOOL, hint="condition", weight=4)
+
+    def _undivided(self, operator: str, quotient: Value, limit: int) -> Value | None:
+        """``x // d < limit`` as ``x < limit * d``, where that product is a constant or ``d`` itself."""
+        x, divisor = quotient.operands
+        if operator == "==" and limit == 0 and x.non_negative:
+            operator, limit = "<", 1
+        if operator in ("<=", ">"):
+            operator, limit = {"<=": "<", ">": ">="}[operator], limit + 1
+        if operator not in ("<", ">=") or divisor.low < 0 or x.static:
+            return None
+        if limit == 1:
+            return self.compare(operator, x, divisor)
+        if divisor.literal is None or not fits(bound := limit * int(divisor.literal), bound, x.dtype):
+            return None
+        return self.compare(operator, x, self.number(bound, x.type))
 
     def _compare_conditions(self, operator: str, a: Value, b: Value) -> Value:
         """Equality of two conditions."""
@@ -310,7 +464,7 @@ class Arithmetic:
                 if (one.high <= other.low) if which == "min" else (one.low >= other.high):
                     return one
             interval = (pick(a.low, b.low), pick(a.high, b.high))
-        return self.function(f"f{which}" if a.dtype.is_float else which, a, b, interval=interval)
+        return self._shared(self.function(f"f{which}" if a.dtype.is_float else which, a, b, interval=interval))
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """``condition ? a : b``; both are evaluated."""
@@ -373,7 +527,7 @@ class Arithmetic:
 
         made = self.b.pure("cast", build, (operand,), type, interval=interval, hint=hint, weight=18)
         made.cast_of = operand
-        return made
+        return self._computed_here(made)
 
     def _convert(self, value: Value, type: Type) -> Value:
         """Conversion between integers and floats where the plain cast has none: signless words of 32 or 64 bits only, 64 with f32 only.

@@ -225,6 +225,7 @@ class Builder:
             block,
             build,
             tuple(operands),
+            key,
             static=static,
             interval=interval,
             assumed=assumed,

@@ -51,6 +51,7 @@ class Value:
         block: block that defines it; None for literals, which are valid everywhere.
         build: makes the Python expression from the operands' expressions.
         operands: values the expression uses.
+        key: what is computed from them (see :meth:`tilelang_pto.codegen.emit.Builder.pure`).
         literal: Python number, if the value is a literal.
         static: it is a Python number while tracing (a literal, a ``static_range`` variable, arithmetic on those).
         interval: bounds of an integer value.
@@ -70,6 +71,7 @@ class Value:
     block: Block | None
     build: Callable[[Sequence[ast.expr]], ast.expr]
     operands: tuple[Value, ...] = ()
+    key: object = None
     literal: Number | None = None
     static: bool = False
     interval: Interval | None = None

@@ -355,8 +355,9 @@ def if_then_else(v: Visitor, node: Any) -> None:
 
     results: list[Type] = [_initial(v, slot).type for slot in merged]
     with v.b.nest(["branch"] * (2 if has_else else 1), build, [condition]) as nest:
-        for block, case in zip(nest.blocks, (node.then_case, node.else_case), strict=False):
-            _branch(v, block, case, handle, merged, fields)
+        for block, case, holds in zip(nest.blocks, (node.then_case, node.else_case), (True, False), strict=False):
+            with v.arith.assuming(*v.arith.consequences(condition, holds)):
+                _branch(v, block, case, handle, merged, fields)
     for slot, field, type in zip(merged, fields, results, strict=True):
         v.slots[slot] = v.b.member(handle, field, type, interval=_slot_interval(v, slot, type))
 

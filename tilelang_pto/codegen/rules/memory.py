@@ -205,7 +205,7 @@ def address(v: Visitor, data: Any, dtype: DType, index: Any, element: DType | No
         return Address(cast_pointer(v, whole, dtype), v.index(0))
     base = pointer_to(v, storage, dtype)
     fixed, moving = _split_terms(v, index)
-    return Address(at(v, base, fixed), moving)
+    return Address(at(v, base, fixed), v.arith.as_index(moving))
 
 
 def _private_address(v: Visitor, storage: Storage, dtype: DType, index: Any) -> Address:
@@ -259,8 +259,21 @@ def at(v: Visitor, pointer: Value, offset: Value) -> Value:
     """``pointer + offset`` in elements."""
     if offset.literal == 0:
         return pointer
-    hint = f"{(pointer.name or pointer.hint or 'ptr')}_at"
-    return v.b.pure("addptr", lambda e: call("pto.addptr", *e), (pointer, offset), pointer.type, hint=hint, weight=12)
+    stem = pointer.name or pointer.hint or "ptr"
+    if isinstance(pointer.key, tuple) and pointer.key[0] == "ub":  # a constant address: what is constant in the offset belongs to it
+        offset, constant = v.arith.split_constant(offset)
+        if constant:
+            pointer = _moved(v, pointer, v.index(constant), f"{stem}_{constant}", everywhere=True)
+            pointer.keep_name = True
+        if offset.literal == 0:
+            return pointer
+    return _moved(v, pointer, offset, f"{stem}_at")
+
+
+def _moved(v: Visitor, pointer: Value, offset: Value, hint: str, everywhere: bool = False) -> Value:
+    return v.b.pure(
+        "addptr", lambda e: call("pto.addptr", *e), (pointer, offset), pointer.type, hint=hint, everywhere=everywhere, weight=12
+    )
 
 
 def _split_terms(v: Visitor, index: Any) -> tuple[Value, Value]:

@@ -69,7 +69,9 @@ def logical(v: Visitor, node: Any) -> Value:
         return v.expr(node.b) if bool(a.literal) == (operator == "&") else a
     if _may_fail(node.b):
         return _lazy_logical(v, operator, a, node.b)
-    return v.arith.logical(operator, a, v.expr(node.b))
+    with v.arith.speculation():
+        b = v.expr(node.b)
+    return v.arith.logical(operator, a, b)
 
 
 def _lazy_logical(v: Visitor, operator: str, a: Value, right: Any) -> Value:
@@ -99,7 +101,9 @@ _INVERSE: dict[type, Any] = {
 def select(v: Visitor, node: Any) -> Value:
     """Eager: TIR allows both arms to be evaluated."""
     _only_scalar(v, node)
-    return v.arith.select(v.expr(node.condition), v.expr(node.true_value), v.expr(node.false_value))
+    condition = v.expr(node.condition)
+    with v.arith.speculation():
+        return v.arith.select(condition, v.expr(node.true_value), v.expr(node.false_value))
 
 
 @expression(tirx.Cast)
@@ -131,7 +135,8 @@ def if_then_else(v: Visitor, node: Any, condition: Any, then_case: Any, else_cas
     if chosen.literal is not None:
         return v.expr(then_case if chosen.literal else else_case)
     if not (_may_fail(then_case) or _may_fail(else_case)):
-        return v.arith.select(chosen, v.expr(then_case), v.expr(else_case))
+        with v.arith.speculation():
+            return v.arith.select(chosen, v.expr(then_case), v.expr(else_case))
     return _choose(v, chosen, then_case, else_case, v.scalar_type(node.dtype))
 
 

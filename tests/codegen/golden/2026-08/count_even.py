@@ -13,22 +13,22 @@ def count_even_kernel(
     x: pto.ptr(pto.i32, "gm"),
     n: pto.i32,
 ):
-    block = pto.get_block_idx()
     quotient = (n + 127) // 128
-    core_id_x64 = scalar.cast(block, pto.i32) * 64
+    core_id_x64 = scalar.cast(pto.get_block_idx(), pto.i32) * 64
     with pto.simt(64, 1, 1):
         seen = pto.alloc_buffer((1,), pto.i32)
         scalar.store(pto.const(0, dtype=pto.i32), seen, 0)
         tx = pto.get_tid_x()
         scalar.store(pto.const(0, dtype=pto.i32), seen, 0)
         with pto.for_(0, quotient, step=1) as k:
-            with pto.if_(scalar.cast(k, pto.i32) * 128 + core_id_x64 + tx < n) as br:
+            index = scalar.cast(k, pto.i32) * 128 + core_id_x64 + tx
+            with pto.if_(index < n) as br:
                 with br.then_:
-                    index = scalar.cast(k, pto.i64) * 128 + block * 64 + scalar.cast(tx, pto.i64)
-                    x_value = scalar.load(x, index)
+                    index_i64 = scalar.cast(index, pto.i64)
+                    x_value = scalar.load(x, index_i64)
                     x_value_div_2 = x_value // 2
                     with pto.if_(x_value - x_value_div_2 * 2 == 0) as br_1:
                         with br_1.then_:
                             scalar.store(scalar.load(seen, 0) + 1, seen, 0)
-                    scalar.store(x_value_div_2, half, index)
-                    scalar.store(scalar.cast(x_value, pto.ui32) // 2, logical, index)
+                    scalar.store(x_value_div_2, half, index_i64)
+                    scalar.store(scalar.cast(x_value, pto.ui32) // 2, logical, index_i64)

@@ -8,8 +8,7 @@ from ptodsl import pto, scalar
 
 @pto.jit(name="expand_forward_kernel", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)
 def expand_forward_kernel(out: pto.ptr(pto.bf16, "gm"), x: pto.ptr(pto.bf16, "gm"), tokens: pto.i32):
-    block = pto.get_block_idx()
-    core_id = scalar.cast(block, pto.i32)
+    core_id = scalar.cast(pto.get_block_idx(), pto.i32)
     # UB view row: 5120 bfloat16
     pto.set_flag("MTE3", "MTE2", event_id=0)
     pto.set_flag("MTE3", "MTE2", event_id=1)
@@ -18,19 +17,19 @@ def expand_forward_kernel(out: pto.ptr(pto.bf16, "gm"), x: pto.ptr(pto.bf16, "gm
     ub_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "ub"))
     w_loop = pto.for_(0, (tokens + 63) // 64, step=1).carry(version=pto.const(0, dtype=pto.i32))
     with w_loop:
-        with pto.if_(scalar.cast(w_loop.iv, pto.i32) * 64 + core_id < tokens) as br:
+        index = scalar.cast(w_loop.iv, pto.i32) * 64 + core_id
+        with pto.if_(index < tokens) as br:
             with br.then_:
                 slot = w_loop.version % 4
                 pto.wait_flag("MTE3", "MTE2", event_id=slot)
-                w = scalar.cast(w_loop.iv, pto.i64)
+                index_i64 = scalar.cast(index, pto.i64)
                 ub_bf16_at = pto.addptr(ub_bf16, slot * 1280)
-                pto.mte_gm_ub(pto.addptr(x, w * 81920 + block * 1280), ub_bf16_at, 0, 2560, nburst=(1, 2560, 2560))
+                pto.mte_gm_ub(pto.addptr(x, index_i64 * 1280), ub_bf16_at, 0, 2560, nburst=(1, 2560, 2560))
                 pto.set_flag("MTE2", "MTE3", event_id=slot)
                 pto.wait_flag("MTE2", "MTE3", event_id=slot)
-                index = w * 163840 + block * 2560
-                pto.mte_ub_gm(ub_bf16_at, pto.addptr(out, index), 2560, nburst=(1, 2560, 2560), l2_cache="naci")
-                out_at = pto.addptr(out, index + 1280)
-                pto.mte_ub_gm(ub_bf16_at, out_at, 2560, nburst=(1, 2560, 2560), l2_cache="naci")
+                index_i64_x2560 = index_i64 * 2560
+                pto.mte_ub_gm(ub_bf16_at, pto.addptr(out, index_i64_x2560), 2560, nburst=(1, 2560, 2560), l2_cache="naci")
+                pto.mte_ub_gm(ub_bf16_at, pto.addptr(out, index_i64_x2560 + 1280), 2560, nburst=(1, 2560, 2560), l2_cache="naci")
                 pto.set_flag("MTE3", "MTE2", event_id=slot)
                 br.assign(version=w_loop.version + 1)
             with br.else_:

@@ -8,12 +8,11 @@ from ptodsl import pto, scalar
 
 @pto.jit(name="guarded_copy_kernel", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)
 def guarded_copy_kernel(a: pto.ptr(pto.i32, "gm"), b: pto.ptr(pto.i32, "gm"), n: pto.i32):
-    block = pto.get_block_idx()
-    core_id_x512 = scalar.cast(block, pto.i32) * 512
+    core_id_x512 = scalar.cast(pto.get_block_idx(), pto.i32) * 512
     with pto.simt(128, 1, 1):
         tx = pto.get_tid_x()
         for i in pto.static_range(0, 4):
             with pto.if_(core_id_x512 + i * 128 + tx < n) as br:
                 with br.then_:
-                    index = block * 512 + i * 128 + scalar.cast(tx, pto.i64)
+                    index = scalar.cast(core_id_x512, pto.i64) + i * 128 + scalar.cast(tx, pto.i64)
                     scalar.store(scalar.load(a, index), b, index)

@@ -13,22 +13,22 @@ def count_even_kernel(
     x: pto.ptr(pto.i32, "gm"),
     n: pto.i32,
 ):
-    block = pto.get_block_idx()
     quotient = (n + 127) // 128
-    core_id_x64 = pto.cast(block, pto.i32) * 64
+    core_id_x64 = pto.cast(pto.get_block_idx(), pto.i32) * 64
     with pto.simt(64, 1, 1):
         seen = pto.alloc_buffer((1,), pto.i32)
         pto.store(pto.const(0, dtype=pto.i32), seen, 0)
         tx = pto.get_tid_x()
         pto.store(pto.const(0, dtype=pto.i32), seen, 0)
         with pto.for_(0, quotient, step=1) as k:
-            with pto.if_(pto.cast(k, pto.i32) * 128 + core_id_x64 + tx < n) as br:
+            index = pto.cast(k, pto.i32) * 128 + core_id_x64 + tx
+            with pto.if_(index < n) as br:
                 with br.then_:
-                    index = pto.cast(k, pto.i64) * 128 + block * 64 + pto.cast(tx, pto.i64)
-                    x_value = pto.load(x, index)
+                    index_i64 = pto.cast(index, pto.i64)
+                    x_value = pto.load(x, index_i64)
                     x_value_div_2 = x_value // 2
                     with pto.if_(x_value - x_value_div_2 * 2 == 0) as br_1:
                         with br_1.then_:
                             pto.store(pto.load(seen, 0) + 1, seen, 0)
-                    pto.store(x_value_div_2, half, index)
-                    pto.store(pto.cast(x_value, pto.ui32) // 2, logical, index)
+                    pto.store(x_value_div_2, half, index_i64)
+                    pto.store(pto.cast(x_value, pto.ui32) // 2, logical, index_i64)
