@@ -1,12 +1,13 @@
 """Scalar operations, synchronisations and copies of the emitted PTODSL, as ratios to TileLang's AscendC text of the same lowered TIR.
 
-What counts as an operation is said in ``benchmarks/counts.py``. Without ``--tir`` all mHC kernels of tile_kernels are lowered and compared.
+What counts as an operation is said in ``benchmarks/counts.py``. The kernels are the mHC ones of tile_kernels, or all of its Ascend kernels.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,6 @@ from tvm import tirx
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import surface_of
 from tilelang_pto.errors import UnsupportedError
-from tilelang_pto.pipeline import stashed_module
-from tilelang_pto.target import pto_target
 
 WHAT = ("scalar", "syncs", "copies")
 
@@ -39,22 +38,16 @@ def ascendc_text(module: Any) -> str:
         return str(context.codegen_device(module, compile_device=False).inspect_source())
 
 
-def lowered_cases(surface: str, only: str) -> Iterator[tuple[str, Any]]:
-    """Names and device modules of the mHC kernels with ``only`` in their names."""
-    from mhc_kernels import cases
+def lowered_cases(every_family: bool, only: str) -> Iterator[tuple[str, Any, bool]]:
+    """Name, device module and fast-math flag of the cases of the test corpus; lowered TIR is kept between runs, as for the tests."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    from corpus.cases import all_cases
+    from corpus.kept_tir import kept_tir
 
-    target = pto_target(surface=surface)
-    for case in cases():
-        if only in case.name:
-            yield case.name, stashed_module(case.lower(case.function(), target).device)
-
-
-def saved_modules(paths: Sequence[Path], only: str) -> Iterator[tuple[str, Any]]:
-    """Names and device modules of files written with ``tvm.ir.save_json``, or of folders of them."""
-    for path in paths:
-        for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
-            if only in file.stem:
-                yield file.stem, tvm.ir.load_json(file.read_text())
+    for name, case in all_cases().items():
+        if only in name and (every_family or name.startswith("mhc.")):
+            kept = kept_tir(case)
+            yield name, kept.module(), kept.fast_math
 
 
 def ratio(ours: int, theirs: int) -> float | None:
@@ -79,7 +72,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--surface", default="2026-09")
-    parser.add_argument("--tir", type=Path, nargs="+", metavar="PATH", help="lowered device modules as JSON, or folders of them")
+    parser.add_argument("--all", action="store_true", help="kernels of all families; lowering them for the first time takes 20 minutes")
     parser.add_argument("--only", default="", help="only kernels with this in their names")
     options = parser.parse_args()
     surface = surface_of(options.surface)
@@ -87,10 +80,10 @@ def main() -> None:
     print(f"{'':42} {'  '.join(f'{what:^21}' for what in ('scalar operations', 'synchronisations', 'copies'))}")
     print(f"{'kernel':42} {'  '.join([heading] * len(WHAT))}")
     ratios: dict[str, list[float]] = {what: [] for what in WHAT}
-    modules = saved_modules(options.tir, options.only) if options.tir else lowered_cases(options.surface, options.only)
-    for name, module in modules:
+    for name, module, fast_math in lowered_cases(options.all, options.only):
         try:
-            ours, theirs = count_ptodsl(emit_module(module, surface=surface).text), count_ascendc(ascendc_text(module))
+            ours = count_ptodsl(emit_module(module, surface=surface, fast_math=fast_math).text)
+            theirs = count_ascendc(ascendc_text(module))
         except (LibraryCall, UnsupportedError) as error:
             print(f"{name:42} not compared: {error}".splitlines()[0])
             continue
