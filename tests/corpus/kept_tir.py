@@ -29,7 +29,7 @@ from tvm import IRModule
 from tilelang_pto.lowering import lower_function
 from tilelang_pto.pipeline import stashed_module
 
-__all__ = ["VARIABLE", "KeptTir", "directory", "kept_tir", "pipeline_digest", "pipeline_files"]
+__all__ = ["VARIABLE", "KeptTir", "directory", "is_kept", "kept_tir", "pipeline_digest", "pipeline_files"]
 
 VARIABLE = "TILELANG_PTO_TEST_CACHE"
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,8 +68,17 @@ def directory() -> Path:
 def kept_tir(case: Case) -> KeptTir:
     """The lowered form of ``case``, from the directory or made now."""
     call = reached_kernel(case)
-    path = directory() / f"{case.name}-{_digest(call)}.gz"
+    path = _path(case, call)
     return _read(path) or _write(path, _lower(call))
+
+
+def is_kept(case: Case) -> bool:
+    """Whether ``case`` need not be lowered."""
+    return _read(_path(case, reached_kernel(case))) is not None
+
+
+def _path(case: Case, call: JitCall) -> Path:
+    return directory() / f"{case.name}-{_digest(call)}.gz"
 
 
 def _digest(call: JitCall) -> str:

@@ -39,7 +39,9 @@ def entries():
 
 
 def test_an_entry_is_used_again(lowerings):
+    assert not kept.is_kept(CASE)
     first, second = kept.kept_tir(CASE), kept.kept_tir(CASE)
+    assert kept.is_kept(CASE)
     assert first == second
     assert lowerings == ["expand_to_mhc_fwd_asc"]
     assert len(entries()) == 1
