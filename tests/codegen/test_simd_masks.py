@@ -155,9 +155,9 @@ def test_loaded_image(surface, dist):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda at: op("tl.simd.update_mask", "boolx256", 3, 64), "predicate width 64"),
-        (lambda at: op("tl.simd.ppack", "boolx256", first("uint16", 4), "MIDDLE"), "half MIDDLE"),
-        (lambda at: op("tl.simd.pld", "boolx256", at(0, "uint8"), "PK"), "distribution PK"),
+        (lambda at: op("tl.simd.update_mask", "boolx256", 3, 64), "64 as argument width of tl.simd.update_mask"),
+        (lambda at: op("tl.simd.ppack", "boolx256", first("uint16", 4), "MIDDLE"), "MIDDLE as argument part of tl.simd.ppack"),
+        (lambda at: op("tl.simd.pld", "boolx256", at(0, "uint8"), "PK"), "PK as argument dist of tl.simd.pld"),
     ],
 )
 def test_refusals(call, message):

@@ -181,7 +181,7 @@ def test_order_within_a_warp(surface, mask):
     [
         ("int64", lambda x: op("tl.warp_reduce_sum", "int64", x), ["warp reduction of i64", "float32"]),
         ("bfloat16", lambda x: op("tl.warp_reduce_max", "bfloat16", x), ["warp reduction of bf16", "float32"]),
-        ("int32", lambda x: op("tl.shfl_sync", "int32", MASK, x, i32(0), i32(8)), ["width 8", "16 or 32"]),
+        ("int32", lambda x: op("tl.shfl_sync", "int32", MASK, x, i32(0), i32(8)), ["8 as argument width of tl.shfl_sync", "16, 32"]),
         ("bfloat16", lambda x: op("tl.shfl_sync", "bfloat16", MASK, x, i32(0), i32(32)), ["shuffle of bf16"]),
         ("int32", lambda x: op("tl.any_sync", "int32", tirx.const(3, "uint32"), x > 0), ["some threads"]),
     ],

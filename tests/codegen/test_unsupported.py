@@ -159,7 +159,7 @@ CASES = {
     ),
     "load distribution": (
         lambda: register_kernel(load("SPLT4CHN")[1]),
-        ["load distribution SPLT4CHN", "NORM"],
+        ["SPLT4CHN as argument dist of tl.simd.vld", "NORM"],
     ),
     "register that is none": (
         lambda: register_kernel(load("NORM", "float32x16")[1]),
@@ -167,7 +167,7 @@ CASES = {
     ),
     "predicate pattern": (
         lambda: with_loaded(lambda x: op("tl.simd.vabs", "float32x64", x, op("tl.simd.pset", "boolx256", 32, "PAT_VL7"), "MODE_ZEROING")),
-        ["pattern PAT_VL7", "PAT_VL8"],
+        ["PAT_VL7 as argument pattern of tl.simd.pset", "PAT_VL8"],
     ),
     "shift": (
         lambda: elementwise({"a": "int32"}, "int32", 4, lambda a: op("tirx.shift_right", "int32", a, 32)),
@@ -199,7 +199,7 @@ CASES = {
     ),
     "memory barrier": (
         lambda: scalar_statement(simd_block(evaluate(op("tl.simd.mem_bar", "handle", "VLD_VLD")))),
-        ["memory barrier VLD_VLD", "VST_VLD"],
+        ["VLD_VLD as argument kind of tl.simd.mem_bar", "VST_VLD"],
     ),
     "precision": (
         lambda: with_loaded(lambda x: annotated(op("tl.simd.vexp", "float32x64", x, full_mask(), "MODE_ZEROING"), precision=1)),

@@ -37,7 +37,7 @@ FORMAT = 1
 
 #: Where lowering starts, and modules reached from there that change host functions, messages or settings, but no device function.
 _ROOTS = ("lowering", "pipeline", "device_assert")
-_NOT_DEVICE = ("argument_checks", "backend", "device", "errors", "fingerprint", "host", "settings", "version")
+_NOT_DEVICE = ("abi", "argument_checks", "backend", "device", "errors", "fingerprint", "host", "settings", "version")
 
 
 @dataclasses.dataclass(frozen=True)

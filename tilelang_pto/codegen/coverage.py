@@ -10,24 +10,33 @@ import importlib
 import pkgutil
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from . import rules
-from .registry import EXPRESSION_RULES, OP_RULES, STATEMENT_RULES, OpRule
+from .registry import EXPRESSION_RULES, OP_RULES, STATEMENT_RULES, OneOf, OpRule
 
-__all__ = ["coverage_table", "files_naming", "words_of"]
+__all__ = ["coverage_table", "files_naming", "load_rules", "operation_tests", "words_of"]
 
 HEAD = """# Coverage
 
 Operations with a rule, from the registries (`python -m tilelang_pto.codegen.coverage docs/coverage.md` writes this file). Everything
-else is refused with an `UnsupportedError` that names it. Regions: *scalar* is the kernel body, *simd* and *simt* are vector functions.
-Element types an operation does not take are refused too, with the types it takes. *Tests* are the files under `tests/`
-(`tests/kernels/`, whole kernels of a package, aside) that name the operation or another name of its rule.
+else is refused with an `UnsupportedError` that names it.
+
+* *Regions*: *scalar* is the kernel body, *simd* and *simt* are vector functions.
+* *Arguments*: their names in the rule, optional ones in brackets; what an argument that must be a literal may be, and the memory that
+  one which must be a pointer points to. `m` is a predicate.
+* *Element types*: those the operation takes, by PTODSL's names; *any*: those its other operands and the API state have.
+* *Simulator*: whether every PTODSL call the rule writes is recorded and executed.
+* *PTODSL*: the calls the rule writes, by their names of September 2026, besides Python's operators.
+* *Tests*: the files under `tests/` that name the operation or another name of its rule; whole kernels of a package do not count.
 """
 
+COLUMNS = ("operation", "family", "regions", "arguments", "element types", "simulator", "PTODSL", "tests")
 
-def _load() -> None:
+
+def load_rules() -> None:
+    """Fill the registries."""
     for module in pkgutil.iter_modules(rules.__path__):
         importlib.import_module(f"{rules.__name__}.{module.name}")
 
@@ -35,10 +44,11 @@ def _load() -> None:
 def operation_tests() -> list[Path]:
     """The files under ``tests/`` that may name operations.
 
-    Those in ``kernels/`` run kernels of a package, and their words are torch's; those in ``benchmarks/`` only read texts.
+    Those in ``kernels/`` and ``corpus/`` compile kernels of a package, and their words are torch's; those in ``benchmarks/`` only read
+    texts.
     """
     tests = Path(__file__).resolve().parents[2] / "tests"
-    other = {tests / "kernels", tests / "benchmarks"}
+    other = {tests / "kernels", tests / "corpus", tests / "benchmarks"}
     return sorted(path for path in tests.rglob("*.py") if other.isdisjoint(path.parents))
 
 
@@ -74,18 +84,22 @@ def _short(name: str) -> str:
     return name.removeprefix("extern:").removeprefix("tl::").rpartition(".")[2]
 
 
-def coverage_table(test_files: Iterable[Path]) -> str:
-    """The text of ``docs/coverage.md``."""
-    _load()
+def coverage_table(test_files: Iterable[Path], executed: Collection[str]) -> str:
+    """The text of ``docs/coverage.md``.
+
+    Args:
+        test_files: where to look for the names of operations.
+        executed: the PTODSL calls that the simulator executes.
+    """
+    load_rules()
     words = {path.name: words_of(path.read_text()) for path in test_files}
-    lines = [HEAD, "## Operations", "", "| operation | family | regions | arguments | PTODSL | tests |", "|---|---|---|---|---|---|"]
+    lines = [HEAD, "## Operations", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     for name in sorted(OP_RULES):
-        rule = OP_RULES[name]
-        arity = " or ".join(str(count) for count in rule.arity) or "any"
-        emits = ", ".join(f"`{call}`" for call in rule.emits) or "operators"
-        tests = ", ".join(f"`{test}`" for test in files_naming(rule, words))
-        regions = "all" if len(rule.regions) == 3 else ", ".join(rule.regions)
-        lines.append(f"| `{name}` | {rule.family} | {regions} | {arity} | {emits} | {tests} |")
+        lines.append(f"| {' | '.join(_row(OP_RULES[name], words, executed))} |")
+    lines += ["", "## Conversions of vector registers", "", "Control strings of `tl.simd.vcvt` by source and target; the mode follows.", ""]
+    lines += ["| from | to | controls |", "|---|---|---|"]
+    for (source, controls), targets in _conversions().items():
+        lines.append(f"| {source} | {', '.join(targets)} | {controls} |")
     lines += ["", "## Statements and expressions", ""]
     for title, table in (("Statements", STATEMENT_RULES), ("Expressions", EXPRESSION_RULES)):
         names = sorted(kind.__name__ for kind in table)
@@ -93,9 +107,62 @@ def coverage_table(test_files: Iterable[Path]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _row(rule: OpRule, words: dict[str, frozenset[str]], executed: Collection[str]) -> tuple[str, ...]:
+    missing = [call for call in rule.emits if call not in executed]
+    return (
+        f"`{rule.name}`",
+        rule.family,
+        "all" if len(rule.regions) == 3 else ", ".join(rule.regions),
+        _arguments(rule),
+        ", ".join(rule.dtypes) or "any",
+        f"no: {', '.join(missing)}" if missing else "yes",
+        ", ".join(f"`{call}`" for call in rule.emits) or "operators",
+        ", ".join(f"`{test}`" for test in files_naming(rule, words)),
+    )
+
+
+def _arguments(rule: OpRule) -> str:
+    """The parameters of a rule with what it demands of them."""
+    shown = []
+    for position, parameter in enumerate(rule.parameters):
+        name = parameter.removeprefix("*")
+        if name == "_":
+            return f"{' or '.join(str(count) for count in rule.arity)} of any kind"
+        legal, space = rule.literals.get(name), rule.spaces.get(name)
+        text = name
+        if legal is not None:
+            text += f": {_values(legal, rule.merges is not None and name == 'mode')}"
+        if space is not None:
+            text += f" in {space.upper()}"
+        optional = bool(rule.arity) and position >= min(rule.arity)
+        shown.append(f"[{text}]" if optional else text)
+    return "; ".join(shown) or "none"
+
+
+def _values(legal: OneOf, merges: bool) -> str:
+    if not legal.values:
+        return "a text" if legal.kind is str else "a constant"
+    values = [*legal.values, *(["MODE_MERGING"] if merges else [])]
+    if len(values) > 2 and values == list(range(len(values))):
+        return f"0 to {len(values) - 1}"
+    return ", ".join(f"`{value}`" for value in values)
+
+
+def _conversions() -> dict[tuple[str, str], list[str]]:
+    """Targets by source and control strings."""
+    from .rules.simd_convert import CONVERSIONS
+
+    found: dict[tuple[str, str], list[str]] = {}
+    for (source, target), controls in CONVERSIONS.items():
+        found.setdefault((source, ", ".join(controls)), []).append(target)
+    return found
+
+
 def main() -> None:
     """Write the table to the file named on the command line."""
-    Path(sys.argv[1]).write_text(coverage_table(operation_tests()))
+    from tilelang_pto.sim.executed import executed_calls
+
+    Path(sys.argv[1]).write_text(coverage_table(operation_tests(), executed_calls()))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from .analysis.loops import constant_index, normalise_loops
 from .analysis.ranges import non_negative_variables
 from .arith import Arithmetic
 from .emit import Block, Builder, call
-from .registry import EXPRESSION_RULES, OP_RULES, STATEMENT_RULES
+from .registry import EXPRESSION_RULES, OP_RULES, STATEMENT_RULES, OpRule
 from .surface import Surface
 from .types import DTYPES, INDEX, DType, Type, mask_type, register_type, scalar_type, split_lanes
 from .values import Value
@@ -166,8 +166,24 @@ class Visitor:
         if rule.arity and len(arguments) not in rule.arity:
             wanted = " or ".join(str(count) for count in rule.arity)
             self.unsupported(f"operation {name} has {len(arguments)} arguments; the rule knows {wanted}")
+        self._check_arguments(rule, arguments)
         value: Value | None = rule.function(self, node, *arguments)
         return value
+
+    def _check_arguments(self, rule: OpRule, arguments: Sequence[Any]) -> None:
+        """Hold the arguments against the literals and memory spaces of a rule."""
+        for parameter, argument in rule.bind(arguments):
+            what = f"argument {parameter} of {rule.name}"
+            legal = rule.literals.get(parameter)
+            if legal is not None:
+                value = self.string(argument, what) if legal.kind is str else self.integer(argument, what)
+                if legal.values and value not in legal.values:
+                    self.unsupported(f"{value} as {what}", f"use one of {', '.join(map(str, legal.values))}")
+            space = rule.spaces.get(parameter)
+            if space is not None:
+                from .rules.memory import require_space
+
+                require_space(self, argument, space, what)
 
     # -- values ----------------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from . import (
     simt_vectors,
     simt_warp,
     sync,
+    uncached,
 )
 
 __all__ = [
@@ -64,4 +65,5 @@ __all__ = [
     "simt_vectors",
     "simt_warp",
     "sync",
+    "uncached",
 ]

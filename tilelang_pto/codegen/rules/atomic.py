@@ -16,34 +16,34 @@ from .memory import access_pointer, full_pointer, memory_of, signless, storage_o
 _TYPES = ("i32", "ui32", "i64", "ui64", "f16", "f32")
 
 
-@op("tl.atomic_add_elem_op", arity=(2, 3), regions="simt", emits="atomic_add")
+@op("tl.atomic_add_elem_op", arity=(2, 3), regions="simt", dtypes=_TYPES, emits="atomic_add")
 def atomic_add(v: Visitor, node: Any, pointer: Any, value: Any, order: Any = None) -> None:
     """Add. All orders are the same here: hardware orders atomics per address only, as TileLang's AscendC target assumes."""
     _atomic(v, "add", pointer, value)
 
 
-@op("tl.atomic_max_elem_op", arity=(2, 3), regions="simt", emits="atomic_max")
+@op("tl.atomic_max_elem_op", arity=(2, 3), regions="simt", dtypes=_TYPES, emits="atomic_max")
 def atomic_max(v: Visitor, node: Any, pointer: Any, value: Any, order: Any = None) -> None:
     _atomic(v, "max", pointer, value)
 
 
-@op("tl.atomic_min_elem_op", arity=(2, 3), regions="simt", emits="atomic_min")
+@op("tl.atomic_min_elem_op", arity=(2, 3), regions="simt", dtypes=_TYPES, emits="atomic_min")
 def atomic_min(v: Visitor, node: Any, pointer: Any, value: Any, order: Any = None) -> None:
     _atomic(v, "min", pointer, value)
 
 
-@op("tl.atomic_add_ret_elem_op", arity=(2, 3), regions="simt", emits="atomic_add")
+@op("tl.atomic_add_ret_elem_op", arity=(2, 3), regions="simt", dtypes=_TYPES, emits="atomic_add")
 def atomic_add_ret(v: Visitor, node: Any, pointer: Any, value: Any, order: Any = None) -> Value:
     """Add; the result is the value before."""
     return _returning(v, "add", pointer, value)
 
 
-@op("tl.atomic_max_ret_elem_op", arity=(2, 3), regions="simt", emits="atomic_max")
+@op("tl.atomic_max_ret_elem_op", arity=(2, 3), regions="simt", dtypes=_TYPES, emits="atomic_max")
 def atomic_max_ret(v: Visitor, node: Any, pointer: Any, value: Any, order: Any = None) -> Value:
     return _returning(v, "max", pointer, value)
 
 
-@op("tl.atomic_min_ret_elem_op", arity=(2, 3), regions="simt", emits="atomic_min")
+@op("tl.atomic_min_ret_elem_op", arity=(2, 3), regions="simt", dtypes=_TYPES, emits="atomic_min")
 def atomic_min_ret(v: Visitor, node: Any, pointer: Any, value: Any, order: Any = None) -> Value:
     return _returning(v, "min", pointer, value)
 

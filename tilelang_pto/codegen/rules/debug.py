@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..emit import call, constant
-from ..registry import op
+from ..registry import TEXT, op
 from ..types import I32
 from ..values import Value
 from ..visitor import Visitor
@@ -18,10 +18,10 @@ def device_assert(v: Visitor, node: Any, condition: Any) -> None:
     _assert(v, condition, "device assert")
 
 
-@op("tl.device_assert_with_msg", arity=2, regions=("scalar", "simt"), emits=("if_", "trap"))
+@op("tl.device_assert_with_msg", arity=2, regions=("scalar", "simt"), literals={"message": TEXT}, emits=("if_", "trap"))
 def device_assert_with_msg(v: Visitor, node: Any, condition: Any, message: Any) -> None:
     """As ``device_assert``. PTODSL's trap takes no text: the message stands as a comment above it, where the simulator reports it from."""
-    _assert(v, condition, v.string(message, "the message"))
+    _assert(v, condition, str(message.value))
 
 
 def _assert(v: Visitor, condition: Any, message: str) -> None:
@@ -34,24 +34,24 @@ def _assert(v: Visitor, condition: Any, message: str) -> None:
         v.b.effect(lambda _: call("pto.trap"))
 
 
-@op("extern:debug_print_var", arity=2, regions=("scalar", "simt"), emits="print")
+@op("extern:debug_print_var", arity=2, regions=("scalar", "simt"), literals={"message": TEXT}, emits="print")
 def debug_print_var(v: Visitor, node: Any, message: Any, value: Any) -> None:
     """``T.print`` of a value."""
-    _print(v, v.string(message, "the message"), v.expr(value))
+    _print(v, str(message.value), v.expr(value))
 
 
-@op("extern:debug_print_msg", arity=1, regions=("scalar", "simt"), emits="print")
+@op("extern:debug_print_msg", arity=1, regions=("scalar", "simt"), literals={"message": TEXT}, emits="print")
 def debug_print_msg(v: Visitor, node: Any, message: Any) -> None:
     """``T.print`` of a text; the value ``pto.print`` asks for is not shown."""
-    text = v.string(message, "the message").replace("%", "%%") + "\n"
+    text = str(message.value).replace("%", "%%") + "\n"
     v.b.effect(lambda e: call("pto.print", constant(text), e[0]), [v.arith.typed(v.arith.number(0, I32))])
 
 
-@op("extern:debug_print_buffer_value", arity=5, regions=("scalar", "simt"), emits="print")
+@op("extern:debug_print_buffer_value", arity=5, regions=("scalar", "simt"), literals={"message": TEXT, "name": TEXT}, emits="print")
 def debug_print_buffer_value(v: Visitor, node: Any, message: Any, kind: Any, name: Any, index: Any, value: Any) -> None:
     """``T.print`` of one element of a buffer."""
     where = v.expr(index)
-    text = f"{v.string(message, 'the message')} {v.string(name, 'the buffer name')}"
+    text = f"{message.value} {name.value}"
     _print(v, f"{text} index", where)
     _print(v, text, v.expr(value))
 

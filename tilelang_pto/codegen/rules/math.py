@@ -20,6 +20,7 @@ from ..values import Value
 from ..visitor import Visitor
 
 F32 = Type("scalar", DTYPES["float32"])
+FLOATS = ("f16", "bf16", "f32")
 
 _NATIVE: dict[str, tuple[str, ...]] = {
     "exp": ("f16", "f32"), "log": ("f16", "f32"), "sqrt": ("f16", "f32"), "pow": ("f16", "f32"), "fabs": ("f16", "f32"),
@@ -121,7 +122,7 @@ def _split(constant: float, below: bool = False) -> tuple[float, float]:
 # -- exponentials and logarithms -----------------------------------------------------------------------------------------
 
 
-@op("tirx.exp", "tl.__exp", "extern:expf", "extern:exp", "extern:hexp", arity=1, emits="exp")
+@op("tirx.exp", "tl.__exp", "extern:expf", "extern:exp", "extern:hexp", arity=1, emits="exp", dtypes=FLOATS)
 def exp(v: Visitor, node: Any, a: Any) -> Value:
     return native(v, "exp", *_floats(v, "exp", a))
 
@@ -139,19 +140,28 @@ def _power_of(base: float) -> Formula:
     return formula
 
 
-@op("tirx.exp2", "extern:exp2f", "extern:exp2", "extern:hexp2", arity=1, emits=("exp", "fma", "abs", "select"))
+@op("tirx.exp2", "extern:exp2f", "extern:exp2", "extern:hexp2", arity=1, emits=("exp", "fma", "abs", "select"), dtypes=FLOATS)
 def exp2(v: Visitor, node: Any, a: Any) -> Value:
     """At most 3 ulp."""
     return _expand(v, "exp2", a, _power_of(2.0))
 
 
-@op("tirx.exp10", "tl.__exp10", "extern:exp10f", "extern:exp10", "extern:hexp10", arity=1, emits=("exp", "fma", "abs", "select"))
+@op(
+    "tirx.exp10",
+    "tl.__exp10",
+    "extern:exp10f",
+    "extern:exp10",
+    "extern:hexp10",
+    arity=1,
+    emits=("exp", "fma", "abs", "select"),
+    dtypes=FLOATS,
+)
 def exp10(v: Visitor, node: Any, a: Any) -> Value:
     """At most 3 ulp."""
     return _expand(v, "exp10", a, _power_of(10.0))
 
 
-@op("tirx.log", "tl.__log", "extern:logf", "extern:log", "extern:hlog", arity=1, emits="log")
+@op("tirx.log", "tl.__log", "extern:logf", "extern:log", "extern:hlog", arity=1, emits="log", dtypes=FLOATS)
 def log(v: Visitor, node: Any, a: Any) -> Value:
     return native(v, "log", *_floats(v, "log", a))
 
@@ -167,19 +177,19 @@ def _logarithm_to(base: float) -> Formula:
     return formula
 
 
-@op("tirx.log2", "tl.__log2", "extern:log2f", "extern:log2", "extern:hlog2", arity=1, emits=("log", "fma"))
+@op("tirx.log2", "tl.__log2", "extern:log2f", "extern:log2", "extern:hlog2", arity=1, emits=("log", "fma"), dtypes=FLOATS)
 def log2(v: Visitor, node: Any, a: Any) -> Value:
     """At most 3 ulp."""
     return _expand(v, "log2", a, _logarithm_to(2.0))
 
 
-@op("tirx.log10", "tl.__log10", "extern:log10f", "extern:log10", "extern:hlog10", arity=1, emits=("log", "fma"))
+@op("tirx.log10", "tl.__log10", "extern:log10f", "extern:log10", "extern:hlog10", arity=1, emits=("log", "fma"), dtypes=FLOATS)
 def log10(v: Visitor, node: Any, a: Any) -> Value:
     """At most 3 ulp."""
     return _expand(v, "log10", a, _logarithm_to(10.0))
 
 
-@op("tirx.log1p", "extern:log1pf", "extern:log1p", "extern:hlog1p", arity=1, emits=("log", "select"))
+@op("tirx.log1p", "extern:log1pf", "extern:log1p", "extern:hlog1p", arity=1, emits=("log", "select"), dtypes=FLOATS)
 def log1p(v: Visitor, node: Any, a: Any) -> Value:
     """``log(u) * x / (u - 1)`` with ``u = 1 + x`` as rounded (Kahan); ``x`` itself where ``u`` is 1 or infinite. At most 4 ulp."""
 
@@ -192,7 +202,7 @@ def log1p(v: Visitor, node: Any, a: Any) -> Value:
     return _expand(v, "log1p", a, formula)
 
 
-@op("tirx.pow", "extern:powf", "extern:pow", "extern:hpow", arity=2, emits="pow")
+@op("tirx.pow", "extern:powf", "extern:pow", "extern:hpow", arity=2, emits="pow", dtypes=FLOATS)
 def power(v: Visitor, node: Any, a: Any, b: Any) -> Value:
     return native(v, "pow", *_floats(v, "pow", a, b))
 
@@ -200,12 +210,12 @@ def power(v: Visitor, node: Any, a: Any, b: Any) -> Value:
 # -- roots ---------------------------------------------------------------------------------------------------------------
 
 
-@op("tirx.sqrt", "extern:sqrtf", "extern:sqrt", "extern:hsqrt", arity=1, emits="sqrt")
+@op("tirx.sqrt", "extern:sqrtf", "extern:sqrt", "extern:hsqrt", arity=1, emits="sqrt", dtypes=FLOATS)
 def sqrt(v: Visitor, node: Any, a: Any) -> Value:
     return native(v, "sqrt", *_floats(v, "sqrt", a))
 
 
-@op("tirx.rsqrt", "tl.ieee_frsqrt", "extern:rsqrtf", "extern:rsqrt", "extern:hrsqrt", arity=1, emits="sqrt")
+@op("tirx.rsqrt", "tl.ieee_frsqrt", "extern:rsqrtf", "extern:rsqrt", "extern:hrsqrt", arity=1, emits="sqrt", dtypes=FLOATS)
 def rsqrt(v: Visitor, node: Any, a: Any) -> Value:
     """``1 / sqrt(x)``: two roundings, at most 1.5 ulp from the exact value where division and root are correctly rounded."""
     return _expand(v, "rsqrt", a, lambda x: 1.0 / x.call("sqrt"))
@@ -214,17 +224,17 @@ def rsqrt(v: Visitor, node: Any, a: Any) -> Value:
 # -- circular and hyperbolic functions -----------------------------------------------------------------------------------
 
 
-@op("tirx.sin", "tl.__sin", "extern:sinf", "extern:sin", "extern:hsin", arity=1, emits="sin")
+@op("tirx.sin", "tl.__sin", "extern:sinf", "extern:sin", "extern:hsin", arity=1, emits="sin", dtypes=FLOATS)
 def sin(v: Visitor, node: Any, a: Any) -> Value:
     return native(v, "sin", *_floats(v, "sin", a))
 
 
-@op("tirx.cos", "tl.__cos", "extern:cosf", "extern:cos", "extern:hcos", arity=1, emits="cos")
+@op("tirx.cos", "tl.__cos", "extern:cosf", "extern:cos", "extern:hcos", arity=1, emits="cos", dtypes=FLOATS)
 def cos(v: Visitor, node: Any, a: Any) -> Value:
     return native(v, "cos", *_floats(v, "cos", a))
 
 
-@op("tirx.tan", "tl.__tan", "extern:tanf", "extern:tan", "extern:htan", arity=1, emits=("sin", "cos"))
+@op("tirx.tan", "tl.__tan", "extern:tanf", "extern:tan", "extern:htan", arity=1, emits=("sin", "cos"), dtypes=FLOATS)
 def tan(v: Visitor, node: Any, a: Any) -> Value:
     """``sin(x) / cos(x)``. At most 4 ulp."""
     return _expand(v, "tan", a, lambda x: x.call("sin") / x.call("cos"))
@@ -234,7 +244,7 @@ _TANH = (-0.33333316445350647, 0.13332585990428925, -0.05385230854153633, 0.0210
 """Minimax polynomial (Lawson's iteration) of ``(tanh(x) / x - 1) / x**2`` in ``x**2`` for ``|x| <= 0.55``."""
 
 
-@op("tirx.tanh", "extern:tanhf", "extern:tanh", "extern:htanh", arity=1, emits=("exp", "abs", "select"))
+@op("tirx.tanh", "extern:tanhf", "extern:tanh", "extern:htanh", arity=1, emits=("exp", "abs", "select"), dtypes=FLOATS)
 def tanh(v: Visitor, node: Any, a: Any) -> Value:
     """A polynomial up to 0.55 and ``1 - 2 / (exp(2 |x|) + 1)`` with the sign of ``x`` beyond. At most 3 ulp."""
 
@@ -247,7 +257,7 @@ def tanh(v: Visitor, node: Any, a: Any) -> Value:
     return _expand(v, "tanh", a, formula)
 
 
-@op("tirx.sigmoid", arity=1, emits="exp")
+@op("tirx.sigmoid", arity=1, emits="exp", dtypes=FLOATS)
 def sigmoid(v: Visitor, node: Any, a: Any) -> Value:
     """``1 / (1 + exp(-x))``, as TileLang's own lowering expands it. At most 3 ulp."""
     return _expand(v, "sigmoid", a, lambda x: 1.0 / ((-x).call("exp") + 1.0))
@@ -266,7 +276,7 @@ _LOG_ERFC = (
 """Minimax polynomial of ``log(1 - erf(x))`` for ``0.9 <= x <= 3.93``, weighted by ``(1 - erf(x)) / erf(x)``."""
 
 
-@op("tirx.erf", "extern:erff", "extern:erf", "extern:herf", arity=1, emits=("exp", "abs", "min", "select"))
+@op("tirx.erf", "extern:erff", "extern:erf", "extern:herf", arity=1, emits=("exp", "abs", "min", "select"), dtypes=FLOATS)
 def erf(v: Visitor, node: Any, a: Any) -> Value:
     """A polynomial up to 0.9 and ``1 - exp(polynomial)`` with the sign of ``x`` beyond; 1 from 3.93 on. At most 3 ulp."""
 
@@ -285,7 +295,7 @@ def erf(v: Visitor, node: Any, a: Any) -> Value:
 # -- rounding, absolute value, fused multiply-add ------------------------------------------------------------------------
 
 
-@op("tirx.fabs", "extern:fabsf", "extern:fabs", "extern:hfabs", "extern:habs", arity=1, emits=("abs", "max"))
+@op("tirx.fabs", "extern:fabsf", "extern:fabs", "extern:hfabs", "extern:habs", arity=1, emits=("abs", "max"), dtypes=FLOATS)
 def fabs(v: Visitor, node: Any, a: Any) -> Value:
     """Where the unit has no such function, the larger of ``x`` and ``0 - x``."""
     (value,) = _floats(v, "fabs", a)
@@ -294,29 +304,39 @@ def fabs(v: Visitor, node: Any, a: Any) -> Value:
     return v.arith.maximum(value, v.arith.sub(v.arith.typed(v.arith.number(0.0, value.type)), value))
 
 
-@op("tirx.floor", "extern:floorf", "extern:floor", "extern:hfloor", arity=1, emits="floor")
+@op("tirx.floor", "extern:floorf", "extern:floor", "extern:hfloor", arity=1, emits="floor", dtypes=FLOATS)
 def floor(v: Visitor, node: Any, a: Any) -> Value:
     return native(v, "floor", *_floats(v, "floor", a))
 
 
-@op("tirx.ceil", "extern:ceilf", "extern:ceil", "extern:hceil", arity=1, emits="ceil")
+@op("tirx.ceil", "extern:ceilf", "extern:ceil", "extern:hceil", arity=1, emits="ceil", dtypes=FLOATS)
 def ceil(v: Visitor, node: Any, a: Any) -> Value:
     return native(v, "ceil", *_floats(v, "ceil", a))
 
 
-@op("tirx.round", "tl.round_ties_away_from_zero", "extern:roundf", "extern:round", "extern:hround", arity=1, emits="round")
+@op("tirx.round", "tl.round_ties_away_from_zero", "extern:roundf", "extern:round", "extern:hround", arity=1, emits="round", dtypes=FLOATS)
 def round_away(v: Visitor, node: Any, a: Any) -> Value:
     """To the nearest integer, halves away from zero, like C's ``round``."""
     return native(v, "round", *_floats(v, "round", a))
 
 
-@op("tirx.nearbyint", "extern:nearbyintf", "extern:nearbyint", "extern:rintf", "extern:rint", "extern:hrint", arity=1, emits="rint")
+@op(
+    "tirx.nearbyint",
+    "extern:nearbyintf",
+    "extern:nearbyint",
+    "extern:rintf",
+    "extern:rint",
+    "extern:hrint",
+    arity=1,
+    emits="rint",
+    dtypes=FLOATS,
+)
 def nearbyint(v: Visitor, node: Any, a: Any) -> Value:
     """To the nearest integer, halves to even."""
     return native(v, "rint", *_floats(v, "nearbyint", a))
 
 
-@op("tirx.trunc", "extern:truncf", "extern:trunc", "extern:htrunc", arity=1, emits=("floor", "ceil", "select"))
+@op("tirx.trunc", "extern:truncf", "extern:trunc", "extern:htrunc", arity=1, emits=("floor", "ceil", "select"), dtypes=FLOATS)
 def trunc(v: Visitor, node: Any, a: Any) -> Value:
     """Towards zero: up for negative values, down for others. Exact, with the sign of ``x``."""
     (value,) = _floats(v, "trunc", a)
@@ -324,18 +344,18 @@ def trunc(v: Visitor, node: Any, a: Any) -> Value:
     return v.arith.select(negative, native(v, "ceil", value), native(v, "floor", value))
 
 
-@op("tirx.fma", "tl.fma", "extern:fmaf", "extern:fma", "extern:hfma", arity=3, emits="fma")
+@op("tirx.fma", "tl.fma", "extern:fmaf", "extern:fma", "extern:hfma", arity=3, emits="fma", dtypes=FLOATS)
 def fma(v: Visitor, node: Any, a: Any, b: Any, c: Any) -> Value:
     """``a * b + c`` with one rounding."""
     return native(v, "fma", *(v.arith.typed(value) for value in _floats(v, "fma", a, b, c)))
 
 
-@op("extern:fmaxf", "extern:fmax", arity=2, emits="max")
+@op("extern:fmaxf", "extern:fmax", arity=2, emits="max", dtypes=FLOATS)
 def fmax(v: Visitor, node: Any, a: Any, b: Any) -> Value:
     return v.arith.maximum(*_floats(v, "fmax", a, b))
 
 
-@op("extern:fminf", "extern:fmin", arity=2, emits="min")
+@op("extern:fminf", "extern:fmin", arity=2, emits="min", dtypes=FLOATS)
 def fmin(v: Visitor, node: Any, a: Any, b: Any) -> Value:
     return v.arith.minimum(*_floats(v, "fmin", a, b))
 
@@ -343,7 +363,7 @@ def fmin(v: Visitor, node: Any, a: Any, b: Any) -> Value:
 # -- classification ------------------------------------------------------------------------------------------------------
 
 
-@op("tirx.isnan", "extern:isnan", "extern:__isnan", arity=1)
+@op("tirx.isnan", "extern:isnan", "extern:__isnan", arity=1, dtypes=FLOATS)
 def isnan(v: Visitor, node: Any, a: Any) -> Value:
     """A NaN is not equal to itself."""
     return _flag(v, node, _is_nan(v, *_floats(v, "isnan", a)))
@@ -355,13 +375,13 @@ def _is_nan(v: Visitor, value: Value) -> Value:
     return v.arith.compare("!=", value, value)
 
 
-@op("tirx.isinf", "extern:isinf", arity=1, emits=("abs", "max"))
+@op("tirx.isinf", "extern:isinf", arity=1, emits=("abs", "max"), dtypes=FLOATS)
 def isinf(v: Visitor, node: Any, a: Any) -> Value:
     size = fabs(v, node, a)
     return _flag(v, node, v.arith.compare("==", size, v.arith.typed(v.arith.number(math.inf, size.type))))
 
 
-@op("tirx.isfinite", "extern:isfinite", arity=1, emits=("abs", "max"))
+@op("tirx.isfinite", "extern:isfinite", arity=1, emits=("abs", "max"), dtypes=FLOATS)
 def isfinite(v: Visitor, node: Any, a: Any) -> Value:
     size = fabs(v, node, a)
     return _flag(v, node, v.arith.compare("<", size, v.arith.typed(v.arith.number(math.inf, size.type))))

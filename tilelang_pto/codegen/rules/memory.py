@@ -321,6 +321,13 @@ def access_pointer(v: Visitor, node: Any, what: str) -> AccessPointer:
     return AccessPointer(node.args[1], "int8" if dtype == "bool" else dtype, node.args[2])  # booleans are bytes in memory
 
 
+def require_space(v: Visitor, node: Any, space: str, what: str) -> None:
+    """Refuse a pointer operand into other memory than ``space``."""
+    storage = storage_of(v, access_pointer(v, node, what).data)
+    if storage.kind != space:
+        v.unsupported(f"{what}, {storage.name}, lies in {storage.kind}, not in {space}")
+
+
 def full_pointer(v: Visitor, node: Any, what: str, dtype: DType | None = None) -> Value:
     """The address of an access pointer as one pointer value."""
     access = access_pointer(v, node, what)

@@ -8,9 +8,10 @@ from typing import Any
 
 from ..emit import call, constant
 from ..registry import op
+from ..types import DTYPES
 from ..values import Value
 from ..visitor import Visitor
-from .memory import access_pointer, at, full_pointer, storage_of
+from .memory import at, full_pointer
 
 STORE_CACHE = (
     "nmfv", "nmlv", "nmprs", "nmred", "naci", "napw", "napi", "nared",
@@ -18,8 +19,11 @@ STORE_CACHE = (
 )  # fmt: skip
 """L2 hints of stores, by the number AscendC gives them."""
 
+STORE_HINTS = tuple(range(len(STORE_CACHE)))
 
-@op("tl.ascend_copy_gm_to_ubuf", arity=11, regions="scalar", core="vector", emits="mte_gm_ub")
+
+@op("tl.ascend_copy_gm_to_ubuf", arity=11, regions="scalar", core="vector", literals={"sid": (0,), "select": (0, 1)},
+    spaces={"dst": "ub", "src": "gm"}, emits="mte_gm_ub")  # fmt: skip
 def ascend_copy_gm_to_ubuf(
     v: Visitor,
     node: Any,
@@ -35,9 +39,6 @@ def ascend_copy_gm_to_ubuf(
     src_stride: Any,
     dst_stride: Any,
 ) -> None:
-    _require_zero(v, sid, "sid")
-    _require_space(v, dst, "ub", "destination")
-    _require_space(v, src, "gm", "source")
     pointers = [full_pointer(v, src, "source"), full_pointer(v, dst, "destination")]
     _require_same_width(v, pointers)
     padding = _padding(v, left, right, select)
@@ -56,7 +57,7 @@ def _padding(v: Visitor, left: Any, right: Any, select: Any) -> list[Value]:
     """Operands of ``pad=``: nothing, the value for the rest of the last 32 bytes of a row, or also counts at both sides."""
     counts = [v.expr(left), v.expr(right)]
     wanted = any(count.literal != 0 for count in counts)
-    if v.integer(select, "the padding source") == 0:
+    if int(select) == 0:
         if wanted:
             v.unsupported("padding of a GM to UB copy by repeating an element", "pad with a value")
         return []
@@ -101,16 +102,12 @@ def _in_bursts(
         copy(moved[0], moved[1], v.index(rest), v.index(1), (v.index(rest), v.index(rest)))
 
 
-@op("tl.ascend_copy_ubuf_to_gm", arity=8, regions="scalar", core="vector", emits="mte_ub_gm")
+@op("tl.ascend_copy_ubuf_to_gm", arity=8, regions="scalar", core="vector", literals={"sid": (0,), "cache": STORE_HINTS},
+    spaces={"dst": "gm", "src": "ub"}, emits="mte_ub_gm")  # fmt: skip
 def ascend_copy_ubuf_to_gm(
     v: Visitor, node: Any, dst: Any, src: Any, sid: Any, bursts: Any, length: Any, cache: Any, dst_stride: Any, src_stride: Any
 ) -> None:
-    _require_zero(v, sid, "sid")
-    _require_space(v, dst, "gm", "destination")
-    _require_space(v, src, "ub", "source")
-    hint = v.integer(cache, "the L2 hint")
-    if not 0 <= hint < len(STORE_CACHE):
-        v.unsupported(f"L2 hint {hint} of a store", f"hints are 0 to {len(STORE_CACHE) - 1}")
+    hint = int(cache)
     pointers = [full_pointer(v, src, "source"), full_pointer(v, dst, "destination")]
     _require_same_width(v, pointers)
     keywords = {"l2_cache": constant(STORE_CACHE[hint])} if hint else {}
@@ -128,12 +125,14 @@ ATOMIC_TYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32":
 ATOMIC_KINDS = ("add", "max", "min")
 
 
-@op("tl.ascend_set_atomic", arity=2, regions="scalar", emits=("set_atomic_f32", "set_atomic_add", "set_atomic_max", "set_atomic_min"))
+@op("tl.ascend_set_atomic", arity=2, regions="scalar", literals={"kind": ATOMIC_KINDS},
+    dtypes=tuple(DTYPES[name].pto for name in ATOMIC_TYPES),
+    emits=("set_atomic_f32", "set_atomic_add", "set_atomic_max", "set_atomic_min"))  # fmt: skip
 def ascend_set_atomic(v: Visitor, node: Any, kind: Any, zero: Any) -> None:
     """Stores to GM accumulate until ``set_atomic_none``."""
-    how, dtype = v.string(kind, "the atomic operation"), str(zero.dtype)
-    if how not in ATOMIC_KINDS or dtype not in ATOMIC_TYPES:
-        v.unsupported(f"atomic {how} of {dtype}", f"use {', '.join(ATOMIC_KINDS)} of {', '.join(ATOMIC_TYPES)}")
+    how, dtype = str(kind.value), str(zero.dtype)
+    if dtype not in ATOMIC_TYPES:
+        v.unsupported(f"atomic {how} of {dtype}", f"use {', '.join(ATOMIC_TYPES)}")
     v.b.effect(lambda _: call(f"pto.set_atomic_{ATOMIC_TYPES[dtype]}"))
     v.b.effect(lambda _: call(f"pto.set_atomic_{how}"))
 
@@ -141,17 +140,6 @@ def ascend_set_atomic(v: Visitor, node: Any, kind: Any, zero: Any) -> None:
 @op("tl.ascend_set_atomic_none", arity=0, regions="scalar", emits="set_atomic_none")
 def ascend_set_atomic_none(v: Visitor, node: Any) -> None:
     v.b.effect(lambda _: call("pto.set_atomic_none"))
-
-
-def _require_zero(v: Visitor, node: Any, what: str) -> None:
-    if v.integer(node, what) != 0:
-        v.unsupported(f"{what} {node} of a copy", "leave it 0")
-
-
-def _require_space(v: Visitor, node: Any, space: str, what: str) -> None:
-    storage = storage_of(v, access_pointer(v, node, what).data)
-    if storage.kind != space:
-        v.unsupported(f"{what} {storage.name} of the copy lies in {storage.kind}, not in {space}")
 
 
 def _require_same_width(v: Visitor, pointers: list[Value]) -> None:

@@ -170,7 +170,8 @@ def rng_rand(v: Visitor, node: Any) -> Value:
     return v.arith.cast(v.b.named(_drawn(v, "philox_word", "word"), I32), U32)
 
 
-@op("tl.rng_rand_float", arity=1, regions="simt", emits=("mulhi", "if_", "cast", "sqrt", "log", "sin", "cos", "max"))
+@op("tl.rng_rand_float", arity=1, regions="simt", literals={"distribution": ("uniform", "normal")}, dtypes=("f32",),
+    emits=("mulhi", "if_", "cast", "sqrt", "log", "sin", "cos", "max"))  # fmt: skip
 def rng_rand_float(v: Visitor, node: Any, distribution: Any) -> Value:
     """A uniform number of (0, 1], or a standard normal one."""
     which = _distribution(v, node)
@@ -181,8 +182,6 @@ def _distribution(v: Visitor, node: Any) -> str:
     which = v.string(node.args[0], "the distribution")
     if str(node.dtype) != "float32":
         v.unsupported(f"random numbers of dtype {node.dtype}", "draw float32 numbers")
-    if which not in ("uniform", "normal"):
-        v.unsupported(f"random numbers of distribution {which}", "use uniform or normal")
     return which
 
 

@@ -220,7 +220,11 @@ def reinterpret(v: Visitor, node: Any, a: Any) -> Value:
         from .simd_arith import bitcast
 
         return bitcast(v, value, v.register_type(node.dtype))
-    target = v.scalar_type(node.dtype)
+    return bits_as(v, value, v.scalar_type(node.dtype))
+
+
+def bits_as(v: Visitor, value: Value, target: Type) -> Value:
+    """The bits of a scalar as another scalar type of the same width."""
     if value.dtype.is_integer and target.dtype.is_integer and value.dtype.bits == target.dtype.bits:
         return v.arith.cast(value, target)
     if not v.surface.has_spelling("bitcast", v.arith.unit):

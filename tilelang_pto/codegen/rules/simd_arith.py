@@ -32,20 +32,23 @@ LANE_TYPES: dict[str, frozenset[str]] = {
 }  # fmt: skip
 """Element types each operation takes on A5."""
 
+ZEROING: dict[str, tuple[str]] = {"mode": ("MODE_ZEROING",)}
+"""Only whole results have a rule; ``MODE_MERGING`` is turned into a choice before."""
+
 
 @op(*(f"tl.simd.{name}" for name in ("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr")), arity=4, regions="simd", merges=2,
-    emits=("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr"))  # fmt: skip
+    literals=ZEROING, dtypes=LANE_TYPES, emits=("vadd", "vsub", "vmul", "vmax", "vmin", "vshl", "vshr"))  # fmt: skip
 def lanewise_binary(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
-    return masked(v, node, [v.expr(a), v.expr(b)], m, mode)
+    return masked(v, node, [v.expr(a), v.expr(b)], m)
 
 
-@op(*(f"tl.simd.{name}" for name in ("vand", "vor", "vxor")), arity=4, regions="simd", merges=2, emits=("vand", "vor", "vxor", "vbitcast"))
+@op(*(f"tl.simd.{name}" for name in ("vand", "vor", "vxor")), arity=4, regions="simd", merges=2, literals=ZEROING,
+    dtypes=(*sorted(_INTEGERS), *sorted(_FLOATS)), emits=("vand", "vor", "vxor", "vbitcast"))  # fmt: skip
 def lanewise_bits(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
     """Bitwise operations; registers of floats are taken as bits."""
     left, right = v.expr(a), v.expr(b)
     if not left.dtype.is_float:
-        return masked(v, node, [left, right], m, mode)
-    zeroing(v, node, mode)
+        return masked(v, node, [left, right], m)
     bits = Type("register", DTYPES[f"uint{left.dtype.bits}"], left.type.lanes)
     name, operands = _name(node), [bitcast(v, left, bits), bitcast(v, right, bits), v.mask(m, left.dtype.bits)]
     combined = v.b.pure(name, lambda e: call(f"pto.{name}", *e), operands, bits, hint="bits", pinned=True, weight=10)
@@ -53,31 +56,30 @@ def lanewise_bits(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> V
 
 
 @op(*(f"tl.simd.{name}" for name in ("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs")), arity=4, regions="simd", merges=2,
-    emits=("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs"))  # fmt: skip
+    literals=ZEROING, dtypes=LANE_TYPES, emits=("vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs"))  # fmt: skip
 def lanewise_scalar(v: Visitor, node: Any, a: Any, scalar: Any, m: Any, mode: Any) -> Value:
     value = v.expr(a)
     operand = v.expr(scalar) if _name(node) in ("vshls", "vshrs") else lane_scalar(v, scalar, value.type)
-    return masked(v, node, [value, operand], m, mode)
+    return masked(v, node, [value, operand], m)
 
 
 @op(*(f"tl.simd.{name}" for name in ("vabs", "vneg", "vrelu", "vnot")), arity=3, regions="simd", merges=1,
-    emits=("vabs", "vneg", "vrelu", "vnot"))  # fmt: skip
+    literals=ZEROING, dtypes=LANE_TYPES, emits=("vabs", "vneg", "vrelu", "vnot"))  # fmt: skip
 def lanewise_unary(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
-    return masked(v, node, [v.expr(a)], m, mode)
+    return masked(v, node, [v.expr(a)], m)
 
 
 @op(*(f"tl.simd.{name}" for name in ("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd")), arity=3, regions="simd",
-    merges=1, emits=("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd"))  # fmt: skip
+    merges=1, literals=ZEROING, dtypes=LANE_TYPES, emits=("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd"))  # fmt: skip
 def reduction(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
     """Whole-register and 32-byte-group reductions; 16-bit integer sums widen to 32 bits."""
-    return masked(v, node, [v.expr(a)], m, mode)
+    return masked(v, node, [v.expr(a)], m)
 
 
-@op("tl.simd.vabsdif", arity=(3, 4), regions="simd", merges=2, emits=("vsub", "vabs"))
+@op("tl.simd.vabsdif", arity=(3, 4), regions="simd", merges=2, literals=ZEROING, dtypes=sorted(_FULL_FLOATS), emits=("vsub", "vabs"))
 def vabsdif(v: Visitor, node: Any, a: Any, b: Any, m: Any, *mode: Any) -> Value:
     """Magnitude of the rounded difference."""
     left, right = v.expr(a), v.expr(b)
-    zeroing(v, node, mode[0] if mode else None)
     if left.type != right.type or left.type.kind != "register" or left.dtype.pto not in _FULL_FLOATS:
         v.unsupported(f"vabsdif of {left.type} and {right.type}", "both registers hold float32 or float16")
     mask = v.mask(m, left.dtype.bits)
@@ -85,25 +87,26 @@ def vabsdif(v: Visitor, node: Any, a: Any, b: Any, m: Any, *mode: Any) -> Value:
     return v.b.pure("vabs", lambda e: call("pto.vabs", *e), (difference, mask), left.type, hint="distance", pinned=True, weight=10)
 
 
-@op("tl.simd.vlrelu", "tl.simd.vprelu", arity=(3, 4), regions="simd", merges=2, emits=("vlrelu", "vprelu"))
+@op("tl.simd.vlrelu", "tl.simd.vprelu", arity=(3, 4), regions="simd", merges=2, literals=ZEROING, dtypes=LANE_TYPES,
+    emits=("vlrelu", "vprelu"))  # fmt: skip
 def leaky(v: Visitor, node: Any, a: Any, slope: Any, m: Any, *mode: Any) -> Value:
     """Negative lanes times a slope: one for all lanes, or one per lane."""
     value = v.expr(a)
     factor = v.expr(slope) if _name(node) == "vprelu" else v.arith.typed(lane_scalar(v, slope, value.type))
-    return masked(v, node, [value, factor], m, mode[0] if mode else None)
+    return masked(v, node, [value, factor], m)
 
 
-@op("tl.simd.vexpdif", arity=3, regions="simd", emits="vexpdif")
+@op("tl.simd.vexpdif", arity=3, regions="simd", dtypes=LANE_TYPES, emits="vexpdif")
 def vexpdif(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
-    return masked(v, node, [v.expr(a), v.expr(b)], m, None)
+    return masked(v, node, [v.expr(a), v.expr(b)], m)
 
 
-@op("tl.simd.vsel", arity=3, regions="simd", emits="vsel")
+@op("tl.simd.vsel", arity=3, regions="simd", dtypes=LANE_TYPES, emits="vsel")
 def vsel(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Value:
-    return masked(v, node, [v.expr(a), v.expr(b)], m, None)
+    return masked(v, node, [v.expr(a), v.expr(b)], m)
 
 
-@op("tl.simd.vselr", arity=2, regions="simd", emits="vselr")
+@op("tl.simd.vselr", arity=2, regions="simd", dtypes=LANE_TYPES, emits="vselr")
 def vselr(v: Visitor, node: Any, table: Any, index: Any) -> Value:
     values, where = v.expr(table), v.expr(index)
     check_lanes(v, "vselr", values.type)
@@ -112,20 +115,17 @@ def vselr(v: Visitor, node: Any, table: Any, index: Any) -> Value:
     return v.b.pure("vselr", lambda e: call("pto.vselr", *e), (values, where), values.type, hint="picked", pinned=True)
 
 
-@op("tl.simd.vdup", arity=3, regions="simd", merges=1, emits="vdup")
+@op("tl.simd.vdup", arity=3, regions="simd", merges=1, literals=ZEROING, emits="vdup")
 def vdup(v: Visitor, node: Any, scalar: Any, m: Any, mode: Any) -> Value:
     """Broadcast of a scalar. Immediates often have another dtype than the lanes: the value counts, not the bits."""
-    zeroing(v, node, mode)
     register = v.register_type(node.dtype)
     operand = v.arith.typed(lane_scalar(v, scalar, register))
     return v.b.pure("vdup", lambda e: call("pto.vdup", *e), (operand, v.mask(m, register.dtype.bits)), register, hint="filled", pinned=True)
 
 
-@op("tl.simd.vci", arity=2, regions="simd", emits="vci")
+@op("tl.simd.vci", arity=2, regions="simd", literals={"order": ("INC_ORDER",)}, emits="vci")
 def vci(v: Visitor, node: Any, start: Any, order: Any) -> Value:
     """Lane numbers counted from ``start``."""
-    if v.string(order, "the order") != "INC_ORDER":
-        v.unsupported(f"vci order {order.value}", "use INC_ORDER")
     register = v.register_type(node.dtype)
     base = v.arith.typed(lane_scalar(v, start, register))
     return v.b.pure("vci", lambda e: call("pto.vci", *e), (base,), register, hint="lane", pinned=True)
@@ -149,10 +149,9 @@ def lane_scalar(v: Visitor, node: Any, register: Type) -> Value:
     return v.arith.cast(v.expr(node), Type("scalar", register.dtype))
 
 
-def masked(v: Visitor, node: Any, operands: Sequence[Value], m: Any, mode: Any) -> Value:
+def masked(v: Visitor, node: Any, operands: Sequence[Value], m: Any) -> Value:
     """``pto.<op>(operands..., mask)``, result as TIR says."""
     name = _name(node)
-    zeroing(v, node, mode)
     check_lanes(v, name, operands[0].type)
     for other in operands[1:]:
         if other.type.kind == "register" and other.type != operands[0].type and not _counts(name, operands[0].type, other.type):
@@ -169,12 +168,6 @@ def _counts(name: str, type: Type, counts: Type) -> bool:
 
 def _name(node: Any) -> str:
     return str(node.op.name).rpartition(".")[2]
-
-
-def zeroing(v: Visitor, node: Any, mode: Any) -> None:
-    """Only whole results have a rule; ``MODE_MERGING`` is turned into a choice before."""
-    if mode is not None and v.string(mode, "the mode") != "MODE_ZEROING":
-        v.unsupported(f"mode {mode.value} of {_name(node)}", "use MODE_ZEROING and T.simd.vsel")
 
 
 def check_lanes(v: Visitor, name: str, type: Type) -> None:

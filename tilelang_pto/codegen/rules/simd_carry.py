@@ -15,9 +15,10 @@ from ..visitor import Visitor
 from .simd_pairs import pair
 
 _CARRY = mask_type(32)
+_CARRIED = ("i32", "ui32")
 
 
-@op("tl.simd.vaddc", "tl.simd.vsubc", arity=3, regions="simd", emits=("vaddc", "vsubc", "vaddcs", "vnot"))
+@op("tl.simd.vaddc", "tl.simd.vsubc", arity=3, regions="simd", dtypes=_CARRIED, emits=("vaddc", "vsubc", "vaddcs", "vnot"))
 def with_carry_out(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Pair:
     name, left, right = _operands(v, node, a, b)
     mask = v.mask(m, 32)
@@ -26,7 +27,7 @@ def with_carry_out(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Pair:
     return _carrying(v, "vaddcs", left, _complement(v, right, mask), mask, mask)
 
 
-@op("tl.simd.vaddcs", "tl.simd.vsubcs", arity=4, regions="simd", emits=("vaddcs", "vsubcs", "vnot"))
+@op("tl.simd.vaddcs", "tl.simd.vsubcs", arity=4, regions="simd", dtypes=_CARRIED, emits=("vaddcs", "vsubcs", "vnot"))
 def with_carry_in(v: Visitor, node: Any, a: Any, b: Any, carry: Any, m: Any) -> Pair:
     name, left, right = _operands(v, node, a, b)
     carried, mask = v.mask(carry, 32), v.mask(m, 32)
@@ -38,7 +39,7 @@ def with_carry_in(v: Visitor, node: Any, a: Any, b: Any, carry: Any, m: Any) -> 
 def _operands(v: Visitor, node: Any, a: Any, b: Any) -> tuple[str, Value, Value]:
     name = str(node.op.name).rpartition(".")[2]
     left, right = v.expr(a), v.expr(b)
-    if left.type != right.type or left.type.kind != "register" or left.dtype.pto not in ("i32", "ui32"):
+    if left.type != right.type or left.type.kind != "register" or left.dtype.pto not in _CARRIED:
         v.unsupported(f"{name} of {left.type} and {right.type}", "both registers hold int32 or uint32")
     return name, left, right
 

@@ -50,10 +50,13 @@ _ROUNDING = {f"ROUND_{letter}": letter for letter in "RAFCZOH"}
 _SATURATION = {"RS_ENABLE": "SAT", "RS_DISABLE": "NOSAT"}
 _PARTS = {"PART_EVEN": "EVEN", "PART_ODD": "ODD", **{f"PART_P{number}": f"P{number}" for number in range(4)}}
 _HALVES = ("EVEN", "ODD")
+_SOURCES = tuple(dict.fromkeys(source for source, _ in CONVERSIONS))
 _TOKENS = {"rnd": _ROUNDING, "sat": _SATURATION, "part": _PARTS}
 
 
-@op("tl.simd.vcvt", arity=(4, 5, 6), regions="simd", merges=1, emits=("vcvt", "vor", "vbitcast", "pset_b8", "pset_b16", "pset_b32"))
+@op("tl.simd.vcvt", arity=(4, 5, 6), regions="simd", merges=1,
+    literals={"controls": (*_ROUNDING, *_SATURATION, *_PARTS, "MODE_ZEROING")}, dtypes=_SOURCES,
+    emits=("vcvt", "vor", "vbitcast", "pset_b8", "pset_b16", "pset_b32"))  # fmt: skip
 def vcvt(v: Visitor, node: Any, a: Any, m: Any, *controls: Any) -> Value:
     """Numeric conversion. TIR gives a predicate of the narrower type; the hardware reads it at the source's width."""
     value = v.expr(a)
@@ -63,7 +66,7 @@ def vcvt(v: Visitor, node: Any, a: Any, m: Any, *controls: Any) -> Value:
     if wanted is None or value.type.kind != "register":
         legal = ", ".join(target for source, target in CONVERSIONS if source == pair[0])
         v.unsupported(f"vcvt from {pair[0]} to {pair[1]}", f"{pair[0]} converts to {legal or 'nothing'}")
-    texts = [v.string(control, "a control string of vcvt") for control in controls]
+    texts = [str(control.value) for control in controls]
     if len(texts) != len(wanted) + 1 or texts[-1] != "MODE_ZEROING":
         v.unsupported(f"vcvt from {pair[0]} to {pair[1]} with {', '.join(texts)}", f"wanted: {', '.join(wanted)} and MODE_ZEROING")
     keywords = {keyword: _token(v, pair, keyword, text) for keyword, text in zip(wanted, texts, strict=False)}

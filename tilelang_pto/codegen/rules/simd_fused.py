@@ -14,10 +14,12 @@ from ..types import DTYPES, I32, Type, register_type
 from ..values import Value
 from ..visitor import Visitor
 from .memory import storage_of
-from .simd_arith import check_lanes, lane_scalar
+from .simd_arith import LANE_TYPES, check_lanes, lane_scalar
+
+_MODES = {"mode": ("MODE_ZEROING", "MODE_MERGING")}
 
 
-@op("tl.simd.vmula", "tl.simd.vmadd", arity=5, regions="simd", emits=("vmula", "vmadd", "vsel"))
+@op("tl.simd.vmula", "tl.simd.vmadd", arity=5, regions="simd", literals=_MODES, dtypes=LANE_TYPES, emits=("vmula", "vmadd", "vsel"))
 def multiply_add(v: Visitor, node: Any, destination: Any, a: Any, b: Any, m: Any, mode: Any) -> None:
     """``vmula``: d + a * b; ``vmadd``: d * a + b; one rounding."""
     slot, old = register_operand(v, destination, node)
@@ -29,7 +31,7 @@ def multiply_add(v: Visitor, node: Any, destination: Any, a: Any, b: Any, m: Any
     _update(v, slot, old, mask, mode, lambda e: call(f"pto.{name}", *e), (old, left, right, mask), name)
 
 
-@op("tl.simd.vaxpy", arity=5, regions="simd", emits=("vaxpy", "vsel"))
+@op("tl.simd.vaxpy", arity=5, regions="simd", literals=_MODES, dtypes=LANE_TYPES, emits=("vaxpy", "vsel"))
 def vaxpy(v: Visitor, node: Any, destination: Any, a: Any, scalar: Any, m: Any, mode: Any) -> None:
     """d + a * scalar, one rounding."""
     slot, old = register_operand(v, destination, node)
@@ -41,15 +43,16 @@ def vaxpy(v: Visitor, node: Any, destination: Any, a: Any, scalar: Any, m: Any, 
     _update(v, slot, old, mask, mode, lambda e: call("pto.vaxpy", *e), (factor, value, old, mask), "vaxpy")
 
 
-@op("tl.simd.chistv2", "tl.simd.dhistv2", arity=4, regions="simd", emits=("chistv2", "dhistv2", "const"))
+@op("tl.simd.chistv2", "tl.simd.dhistv2", arity=4, regions="simd", literals={"half": (0, 1)}, dtypes=("ui8",),
+    emits=("chistv2", "dhistv2", "const"))  # fmt: skip
 def histogram(v: Visitor, node: Any, destination: Any, values: Any, m: Any, half: Any) -> None:
     """Counts of byte values 0 to 127 (half 0) or 128 to 255 (half 1), added to 128 16-bit counters; ``c``: of all values up to that."""
     name = str(node.op.name).rpartition(".")[2]
     slot, old = register_operand(v, destination, node)
     source = v.expr(values)
-    number = v.integer(half, "the half of a histogram")
-    if str(old.type) != "vreg(128 x ui16)" or str(source.type) != "vreg(256 x ui8)" or number not in (0, 1):
-        v.unsupported(f"{name} of {source.type} into {old.type}, half {number}", "count uint8 lanes into a uint16 register, half 0 or 1")
+    number = int(half)
+    if str(old.type) != "vreg(128 x ui16)" or str(source.type) != "vreg(256 x ui8)":
+        v.unsupported(f"{name} of {source.type} into {old.type}", "count uint8 lanes into a uint16 register")
     if v.surface.lookup(f"pto.{name}") is None:
         v.unsupported(f"PTODSL {v.surface.name} has no {name}", "compile for the 2026-09 surface")
     operands = (old, source, v.mask(m, 8), v.arith.typed(v.b.literal(number, I32)))
@@ -119,8 +122,5 @@ def _update(
     operands: tuple[Value, ...],
     name: str,
 ) -> None:
-    token = v.string(mode, "the mode")
-    if token not in ("MODE_ZEROING", "MODE_MERGING"):
-        v.unsupported(f"mode {token} of {name}", "use MODE_ZEROING or MODE_MERGING")
     result = v.b.pure(name, build, operands, old.type, hint=str(slot[0].name), pinned=True, weight=10)
-    v.slots[slot] = keep_inactive(v, result, old, mask) if token == "MODE_MERGING" else result
+    v.slots[slot] = keep_inactive(v, result, old, mask) if mode.value == "MODE_MERGING" else result

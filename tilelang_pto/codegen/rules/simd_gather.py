@@ -85,7 +85,7 @@ def _require_index(v: Visitor, name: str, element: DType, lanes: Value, bits: in
         v.unsupported(f"{name} of {element.pto} with the index {lanes.type}", f"the index has uint{bits} lanes")
 
 
-@op("tl.simd.vsstb", arity=(4, 5), regions="simd", emits="vsstb")
+@op("tl.simd.vsstb", arity=(4, 5), regions="simd", literals={"update": ("POST_UPDATE",)}, emits="vsstb")
 def vsstb(v: Visitor, node: Any, value: Any, pointer: Any, config: Any, m: Any, *update: Any) -> Value | None:
     """Store of eight 32-byte blocks at a stride, both strides counted in blocks: between blocks, and of the pointer.
 
@@ -100,8 +100,6 @@ def vsstb(v: Visitor, node: Any, value: Any, pointer: Any, config: Any, m: Any, 
         base = pointer_operand(v, pointer, stored.dtype, "the address of a strided store")
         v.b.effect(lambda e: call("pto.vsstb", *e), (stored, base, block, advance, mask), writes=UB)
         return None
-    if v.string(update[0], "the update mode") != "POST_UPDATE":
-        v.unsupported(f"update mode {update[0].value} of vsstb", "use POST_UPDATE")
     handle = v.expr(pointer)
     base = cast_pointer(v, handle, stored.dtype)
     on = constant("ON")

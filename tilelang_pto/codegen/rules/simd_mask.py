@@ -18,25 +18,25 @@ from .memory import UB, full_pointer
 _ANY_WIDTH = ("PAT_ALL", "PAT_ALLF", "PAT_H", "PAT_Q", "PAT_M3", "PAT_M4")
 _FIRST = tuple(f"PAT_VL{count}" for count in (1, 2, 3, 4, 8, 16, 32, 64, 128))
 PATTERNS = _ANY_WIDTH + _FIRST
+WIDTHS = (8, 16, 32)
+"""Bits of the elements a predicate is for."""
+
+_PATTERN: dict[str, tuple[str | int, ...]] = {"width": WIDTHS, "pattern": PATTERNS}
+_COMPARISON = {"mode": ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
-@op("tl.simd.pset", arity=2, regions="simd", emits=("pset_b8", "pset_b16", "pset_b32"))
+@op("tl.simd.pset", arity=2, regions="simd", literals=_PATTERN, emits=("pset_b8", "pset_b16", "pset_b32"))
 def pset(v: Visitor, node: Any, width: Any, pattern: Any) -> Value:
     return _pattern(v, "pset", width, pattern)
 
 
-@op("tl.simd.pge", arity=2, regions="simd", emits=("pge_b8", "pge_b16", "pge_b32"))
+@op("tl.simd.pge", arity=2, regions="simd", literals=_PATTERN, emits=("pge_b8", "pge_b16", "pge_b32"))
 def pge(v: Visitor, node: Any, width: Any, pattern: Any) -> Value:
     return _pattern(v, "pge", width, pattern)
 
 
 def _pattern(v: Visitor, which: str, width: Any, pattern: Any) -> Value:
-    bits = v.integer(width, "the predicate width")
-    token = v.string(pattern, "the pattern")
-    if bits not in (8, 16, 32):
-        v.unsupported(f"predicate width {bits}", "use 8, 16 or 32")
-    if token not in PATTERNS:
-        v.unsupported(f"predicate pattern {token}", f"use one of {', '.join(PATTERNS)}")
+    bits, token = int(width), str(pattern.value)
     function = f"pto.{which}_b{bits}"
     return v.b.pure(
         (function, token), lambda _: call(function, constant(token)), (), mask_type(bits), hint=f"mask_b{bits}", pinned=True, weight=24
@@ -57,12 +57,10 @@ def full_mask(v: Visitor, bits: int) -> Value:
     )
 
 
-@op("tl.simd.update_mask", arity=2, regions="simd", emits=("plt_b8", "plt_b16", "plt_b32"))
+@op("tl.simd.update_mask", arity=2, regions="simd", literals={"width": WIDTHS}, emits=("plt_b8", "plt_b16", "plt_b32"))
 def update_mask(v: Visitor, node: Any, count: Any, width: Any) -> Value:
     """The first ``count`` lanes; none for a negative count, which the hardware would take as a large one."""
-    bits = v.integer(width, "the predicate width")
-    if bits not in (8, 16, 32):
-        v.unsupported(f"predicate width {bits}", "use 8, 16 or 32")
+    bits = int(width)
     value = v.expr(count)
     if not value.dtype.is_integer:
         v.unsupported(f"a mask of {value.type} lanes", "the count is an integer")
@@ -77,14 +75,12 @@ def update_mask(v: Visitor, node: Any, count: Any, width: Any) -> Value:
     return mask
 
 
-@op("tl.simd.ppack", "tl.simd.punpack", arity=2, regions="simd", emits=("ppack", "punpack"))
+@op("tl.simd.ppack", "tl.simd.punpack", arity=2, regions="simd", literals={"part": ("LOWER", "HIGHER")}, emits=("ppack", "punpack"))
 def repack(v: Visitor, node: Any, a: Any, part: Any) -> Value:
     """A predicate for elements of half the width, in one half of it; or one half of a predicate for elements of twice the width."""
     name = str(node.op.name).rpartition(".")[2]
     value = v.expr(a)
-    half = v.string(part, "the half")
-    if half not in ("LOWER", "HIGHER"):
-        v.unsupported(f"half {half} of a predicate", "use LOWER or HIGHER")
+    half = str(part.value)
     bits = max(8, value.dtype.bits // 2) if name == "ppack" else min(32, value.dtype.bits * 2)
     target = f"pto.mask_b{bits}"
     return v.b.pure(
@@ -102,12 +98,10 @@ _IMAGE = DTYPES["uint32"]
 """Predicates in memory are words of bits."""
 
 
-@op("tl.simd.pld", arity=2, regions="simd", emits="plds")
+@op("tl.simd.pld", arity=2, regions="simd", literals={"dist": ("NORM", "US", "DS")}, emits="plds")
 def pld(v: Visitor, node: Any, pointer: Any, dist: Any) -> Value:
     """A predicate from its image in UB."""
-    token = v.string(dist, "the distribution")
-    if token not in ("NORM", "US", "DS"):
-        v.unsupported(f"distribution {token} of a predicate load", "use NORM, US or DS")
+    token = str(dist.value)
     where = full_pointer(v, pointer, "the address of a predicate", _IMAGE)
     return v.b.pure(
         ("plds", token),
@@ -121,12 +115,10 @@ def pld(v: Visitor, node: Any, pointer: Any, dist: Any) -> Value:
     )
 
 
-@op("tl.simd.pst", arity=3, regions="simd", emits="psts")
+@op("tl.simd.pst", arity=3, regions="simd", literals={"dist": ("NORM", "PK")}, emits="psts")
 def pst(v: Visitor, node: Any, pointer: Any, value: Any, dist: Any) -> None:
     """A predicate to its image in UB."""
-    token = v.string(dist, "the distribution")
-    if token not in ("NORM", "PK"):
-        v.unsupported(f"distribution {token} of a predicate store", "use NORM or PK")
+    token = str(dist.value)
     mask = v.expr(value)
     if mask.type.kind != "mask":
         v.unsupported(f"pst of {mask.type}", "store a predicate")
@@ -159,12 +151,12 @@ def _predicate(v: Visitor, operation: str, type: Type, *operands: Value) -> Valu
     return v.b.pure(function, lambda e: call(function, *e), operands, type, hint="mask", pinned=True)
 
 
-@op("tl.simd.vcmp", arity=4, regions="simd", emits="vcmp")
+@op("tl.simd.vcmp", arity=4, regions="simd", literals=_COMPARISON, emits="vcmp")
 def vcmp(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
     return _compare(v, "pto.vcmp", v.expr(a), v.expr(b), m, mode)
 
 
-@op("tl.simd.vcmps", arity=4, regions="simd", emits="vcmps")
+@op("tl.simd.vcmps", arity=4, regions="simd", literals=_COMPARISON, emits="vcmps")
 def vcmps(v: Visitor, node: Any, a: Any, scalar: Any, m: Any, mode: Any) -> Value:
     from .simd_arith import lane_scalar
 
@@ -174,9 +166,7 @@ def vcmps(v: Visitor, node: Any, a: Any, scalar: Any, m: Any, mode: Any) -> Valu
 
 def _compare(v: Visitor, function: str, a: Value, b: Value, m: Any, mode: Any) -> Value:
     bits = a.dtype.bits
-    how = v.string(mode, "the comparison")
-    if how not in ("eq", "ne", "lt", "le", "gt", "ge"):
-        v.unsupported(f"comparison {how}", "use eq, ne, lt, le, gt or ge")
+    how = str(mode.value)
     return v.b.pure(
         (function, how), lambda e: call(function, *e, constant(how)), (a, b, v.mask(m, bits)), mask_type(bits), hint="mask", pinned=True
     )

@@ -21,15 +21,17 @@ STORE_DISTRIBUTIONS = {"PK_B16": 16, "PK_B32": 32, "PK4_B32": 32}
 """Packing distributions of ``tl.simd.vsts`` and the lane (and predicate) width they work on."""
 
 
-@op("tl.simd.vld", arity=(2, 3), regions="simd", emits=("vlds", "castptr"))
+_WIDTHS = ("B8", "B16", "B32")
+_LOADS = (*LOAD_DISTRIBUTIONS, "BLK", *(f"NORM_{width}" for width in _WIDTHS))
+_STORES = (*(f"{kind}{width}" for kind in ("NORM", "ONEPT") for width in ("", *(f"_{width}" for width in _WIDTHS))), *STORE_DISTRIBUTIONS)
+
+
+@op("tl.simd.vld", arity=(2, 3), regions="simd", literals={"dist": _LOADS}, emits=("vlds", "castptr"))
 def vld(v: Visitor, node: Any, pointer: Any, dist: Any, *step: Any) -> Value:
     """Load. With a step (in elements) the pointer is a handle variable, and the result a pair: register, advanced handle."""
-    token = v.string(dist, "the distribution")
-    if step and token.startswith("NORM_B"):
+    token = "BRC_BLK" if dist.value == "BLK" else str(dist.value)
+    if token.startswith("NORM"):
         token = "NORM"
-    token = "BRC_BLK" if token == "BLK" else token
-    if token not in LOAD_DISTRIBUTIONS:
-        v.unsupported(f"load distribution {token}", f"use one of {', '.join(LOAD_DISTRIBUTIONS)}")
     register = v.register_type(node.dtype)
     width = LOAD_DISTRIBUTIONS[token]
     if width is not None and (width > register.dtype.bits or (width != register.dtype.bits and not token.startswith("UNPK"))):
@@ -64,20 +66,18 @@ def _advancing_load(v: Visitor, pointer: Any, step: Any, register: Type, shape: 
     return pair_of(v, loaded, cast_pointer(v, advanced, handle.dtype))
 
 
-@op("tl.simd.vsts", arity=4, regions="simd", emits="vsts")
+@op("tl.simd.vsts", arity=4, regions="simd", literals={"dist": _STORES}, emits="vsts")
 def vsts(v: Visitor, node: Any, pointer: Any, value: Any, m: Any, dist: Any) -> None:
     """Store. The suffix of NORM and ONEPT in TIR is not reliable; the width is the value's."""
-    token = v.string(dist, "the distribution")
+    token = str(dist.value)
     stored = v.expr(value)
     bits = stored.dtype.bits
     if token.startswith("NORM"):
         spelled, mask_bits = f"NORM_B{bits}", bits
     elif token.startswith("ONEPT"):
         spelled, mask_bits = f"1PT_B{bits}", bits
-    elif token in STORE_DISTRIBUTIONS:
-        spelled, mask_bits = token, STORE_DISTRIBUTIONS[token]
     else:
-        v.unsupported(f"store distribution {token}", f"use NORM, ONEPT or one of {', '.join(STORE_DISTRIBUTIONS)}")
+        spelled, mask_bits = token, STORE_DISTRIBUTIONS[token]
     where = lane_address(v, pointer, stored.dtype)
     operands = (stored, where.pointer, where.offset, v.mask(m, mask_bits))
     v.b.effect(lambda e: call("pto.vsts", *e, dist=constant(spelled)), operands, writes=UB)

@@ -10,20 +10,20 @@ from ..registry import op
 from ..types import Type
 from ..values import Pair, Value
 from ..visitor import Visitor
-from .simd_arith import check_lanes
+from .simd_arith import LANE_TYPES, check_lanes
+from .simd_mask import WIDTHS
 from .simd_memory import lane_address
 
 DEINTERLEAVING = {"DINTLV_B8": 8, "DINTLV_B16": 16, "DINTLV_B32": 32}
 """Distributions of ``tl.simd.vld2`` and the element width they work on."""
 
 
-@op("tl.simd.pair_get", arity=2, regions="simd")
+@op("tl.simd.pair_get", arity=2, regions="simd", literals={"which": (0, 1)})
 def pair_get(v: Visitor, node: Any, pair: Any, which: Any) -> Value:
     value = v.expr(pair)
-    number = v.integer(which, "the number of a part of a pair")
-    if not isinstance(value, Pair) or number not in (0, 1):
-        v.unsupported(f"part {number} of {value.type}", "parts 0 and 1 of an operation with two results")
-    return value.components[number]
+    if not isinstance(value, Pair):
+        v.unsupported(f"part {which} of {value.type}", "take parts of an operation with two results")
+    return value.components[int(which)]
 
 
 @op("tl.simd.vintlv", "tl.simd.vdintlv", arity=2, regions="simd", emits=("vintlv", "vdintlv"))
@@ -37,7 +37,7 @@ def interleave(v: Visitor, node: Any, a: Any, b: Any) -> Pair:
     return pair(v, lambda e: call(f"pto.{name}", *e), (left, right), (left.type, left.type), hints)
 
 
-@op("tl.simd.vmull", arity=3, regions="simd", emits="vmull")
+@op("tl.simd.vmull", arity=3, regions="simd", dtypes=LANE_TYPES, emits="vmull")
 def vmull(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Pair:
     """Low and high halves of 64-bit products."""
     left, right = v.expr(a), v.expr(b)
@@ -47,12 +47,12 @@ def vmull(v: Visitor, node: Any, a: Any, b: Any, m: Any) -> Pair:
     return pair(v, lambda e: call("pto.vmull", *e), (left, right, v.mask(m, 32)), (left.type, left.type), ("low", "high"))
 
 
-@op("tl.simd.vld2", arity=(2, 3), regions="simd", emits="vldsx2")
+@op("tl.simd.vld2", arity=(2, 3), regions="simd", literals={"dist": tuple(DEINTERLEAVING)}, emits="vldsx2")
 def vld2(v: Visitor, node: Any, pointer: Any, dist: Any, *offset: Any) -> Pair:
     """Two registers of consecutive memory: the even elements and the odd ones."""
-    token = v.string(dist, "the distribution")
+    token = str(dist.value)
     register = v.register_type(node.dtype)
-    if DEINTERLEAVING.get(token) != register.dtype.bits:
+    if DEINTERLEAVING[token] != register.dtype.bits:
         wanted = [name for name, bits in DEINTERLEAVING.items() if bits == register.dtype.bits]
         v.unsupported(f"load distribution {token} into {register}", f"use {', '.join(wanted) or 'registers of 8, 16 or 32-bit elements'}")
     where = lane_address(v, pointer, register.dtype)
@@ -61,13 +61,11 @@ def vld2(v: Visitor, node: Any, pointer: Any, dist: Any, *offset: Any) -> Pair:
     return pair(v, lambda e: call("pto.vldsx2", *e, constant(token)), operands, (register, register), ("even", "odd"))
 
 
-@op("tl.simd.pintlv", "tl.simd.pdintlv", arity=3, regions="simd",
+@op("tl.simd.pintlv", "tl.simd.pdintlv", arity=3, regions="simd", literals={"width": WIDTHS},
     emits=tuple(f"{name}_b{bits}" for name in ("pintlv", "pdintlv") for bits in (8, 16, 32)))  # fmt: skip
 def interleave_predicates(v: Visitor, node: Any, a: Any, b: Any, width: Any) -> Pair:
     """Predicates zipped or unzipped at the granularity of an element width."""
-    bits = v.integer(width, "the predicate width")
-    if bits not in (8, 16, 32):
-        v.unsupported(f"predicate width {bits}", "use 8, 16 or 32")
+    bits = int(width)
     name = str(node.op.name).rpartition(".")[2]
     operands = (v.mask(a, bits), v.mask(b, bits))
     types = (operands[0].type, operands[1].type)

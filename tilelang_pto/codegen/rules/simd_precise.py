@@ -12,7 +12,7 @@ from ..emit import call
 from ..registry import op
 from ..values import Value
 from ..visitor import Visitor
-from .simd_arith import masked, zeroing
+from .simd_arith import LANE_TYPES, ZEROING, masked
 
 PRECISION = "precision"
 HARDWARE, EXACT, SUBNORMALS = 0, 1, 2
@@ -117,24 +117,25 @@ _PARTS = ("vbr", "vabs", "vbitcast", "vand", "vsub", "vmaxs", "vneg", "vmul", "v
                   "vcmp", "vcmps", "vsel", "vshrs", "vxor", "vor")  # fmt: skip
 
 
-@op("tl.simd.vdiv", arity=4, regions="simd", merges=2, annotations=(PRECISION,), emits=("vdiv", *_PARTS))
+@op("tl.simd.vdiv", arity=4, regions="simd", merges=2, annotations=(PRECISION,), literals=ZEROING, dtypes=LANE_TYPES,
+    emits=("vdiv", *_PARTS))  # fmt: skip
 def vdiv(v: Visitor, node: Any, a: Any, b: Any, m: Any, mode: Any) -> Value:
     """Quotient. Of f32 lanes it is correctly rounded unless the hardware's is asked for, by the annotation or by fast math."""
     operands = [v.expr(a), v.expr(b)]
     asked = _precision(v, node, operands[0], EXACT)
     if asked == EXACT or (asked is None and operands[0].dtype.pto == "f32" and not v.fast_math):
-        return _corrected(v, node, operands, m, mode)
-    return masked(v, node, operands, m, mode)
+        return _corrected(v, node, operands, m)
+    return masked(v, node, operands, m)
 
 
 @op("tl.simd.vexp", "tl.simd.vln", "tl.simd.vsqrt", arity=3, regions="simd", merges=1, annotations=(PRECISION,),
-    emits=("vexp", "vln", "vsqrt", *_PARTS, "vmins"))  # fmt: skip
+    literals=ZEROING, dtypes=LANE_TYPES, emits=("vexp", "vln", "vsqrt", *_PARTS, "vmins"))  # fmt: skip
 def hardware_function(v: Visitor, node: Any, a: Any, m: Any, mode: Any) -> Value:
     """Functions of the hardware, with subnormal values kept where the annotation asks for it (a square root is then correctly rounded)."""
     operand = v.expr(a)
     if _precision(v, node, operand, SUBNORMALS) == SUBNORMALS:
-        return _corrected(v, node, [operand], m, mode)
-    return masked(v, node, [operand], m, mode)
+        return _corrected(v, node, [operand], m)
+    return masked(v, node, [operand], m)
 
 
 def _precision(v: Visitor, node: Any, value: Value, other: int) -> int | None:
@@ -151,10 +152,9 @@ def _precision(v: Visitor, node: Any, value: Value, other: int) -> int | None:
     return asked
 
 
-def _corrected(v: Visitor, node: Any, operands: list[Value], m: Any, mode: Any) -> Value:
+def _corrected(v: Visitor, node: Any, operands: list[Value], m: Any) -> Value:
     """A call of the helper function."""
     name = str(node.op.name).rpartition(".")[2]
-    zeroing(v, node, mode)
     for operand in operands:
         if str(operand.type) != "vreg(64 x f32)":
             v.unsupported(f"{name} of {operand.type}", "bring the operands to float32")

@@ -17,10 +17,17 @@ from .memory import full_pointer, load_from_ub, store_to_ub
 from .simt_warp import REDUCED, reduce_warp
 
 _TEMPLATE = re.compile(r"tl::AscendAllReduce<tl::(\w+)Op, (\d+), (\d+), (-?\d+)>::run$")
+_COMBINED = ("f32", "i32", "ui32", "i64", "f16")
 Combine = Callable[[Value, Value], Value]
 
 
-@op("extern:tl::AscendAllReduce", arity=(1, 2), regions="simt", emits=("shuffle_bfly", "redux_add", "syncthreads", "store", "load", "for_"))
+@op(
+    "extern:tl::AscendAllReduce",
+    arity=(1, 2),
+    regions="simt",
+    dtypes=_COMBINED,
+    emits=("shuffle_bfly", "redux_add", "syncthreads", "store", "load", "for_"),
+)
 def all_reduce(v: Visitor, node: Any, operand: Any, workspace: Any = None) -> Value:
     """Combine one value per thread; every thread gets the result of its class.
 
@@ -42,7 +49,7 @@ def all_reduce(v: Visitor, node: Any, operand: Any, workspace: Any = None) -> Va
     if threads % scale:
         v.unsupported(f"an all-reduce of {threads} threads with scale {scale}", "make the scale a divisor of the number of threads")
     value = v.expr(operand)
-    if value.dtype.pto not in ("f32", "i32", "ui32", "i64", "f16"):
+    if value.dtype.pto not in _COMBINED:
         v.unsupported(f"an all-reduce of {value.type} values", "reduce in float32, int32 or int64")
     if threads == scale:
         return value

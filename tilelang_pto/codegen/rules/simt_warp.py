@@ -17,6 +17,7 @@ from ..visitor import Visitor
 I64, U32 = Type("scalar", DTYPES["int64"]), Type("scalar", DTYPES["uint32"])
 REDUCED = ("f16", "f32", "i32", "ui32")
 _SHUFFLED = ("f16", "f32", "i32", "ui32", "i64", "ui64")
+_GROUPS = {"width": (WARP // 2, WARP)}
 
 
 def _carried(v: Visitor, value: Value) -> Value:
@@ -36,18 +37,18 @@ def _collective(v: Visitor, function: str, operands: tuple[Value, ...], type: Ty
 # -- reductions ----------------------------------------------------------------------------------------------------------
 
 
-@op("tl.warp_reduce_sum", arity=1, regions="simt", emits="redux_add")
+@op("tl.warp_reduce_sum", arity=1, regions="simt", dtypes=REDUCED, emits="redux_add")
 def warp_reduce_sum(v: Visitor, node: Any, operand: Any) -> Value:
     """Sum over the active threads of a warp, for each of them; the order of float additions is the hardware's."""
     return _reduce(v, "add", operand)
 
 
-@op("tl.warp_reduce_max", arity=1, regions="simt", emits="redux_max")
+@op("tl.warp_reduce_max", arity=1, regions="simt", dtypes=REDUCED, emits="redux_max")
 def warp_reduce_max(v: Visitor, node: Any, operand: Any) -> Value:
     return _reduce(v, "max", operand)
 
 
-@op("tl.warp_reduce_min", arity=1, regions="simt", emits="redux_min")
+@op("tl.warp_reduce_min", arity=1, regions="simt", dtypes=REDUCED, emits="redux_min")
 def warp_reduce_min(v: Visitor, node: Any, operand: Any) -> Value:
     return _reduce(v, "min", operand)
 
@@ -71,48 +72,46 @@ def reduce_warp(v: Visitor, verb: str, value: Value) -> Value:
 # -- shuffles ------------------------------------------------------------------------------------------------------------
 
 
-@op("tl.shfl_sync", arity=4, regions="simt", emits="shuffle_idx")
+@op("tl.shfl_sync", arity=4, regions="simt", literals=_GROUPS, dtypes=_SHUFFLED, emits="shuffle_idx")
 def shfl_sync(v: Visitor, node: Any, mask: Any, value: Any, lane: Any, width: Any) -> Value:
     """The value of the thread with a number within its group of ``width``."""
     return _shuffle(v, "idx", mask, value, lane, width)
 
 
-@op("tl.shfl_xor_sync", arity=4, regions="simt", emits="shuffle_bfly")
+@op("tl.shfl_xor_sync", arity=4, regions="simt", literals=_GROUPS, dtypes=_SHUFFLED, emits="shuffle_bfly")
 def shfl_xor_sync(v: Visitor, node: Any, mask: Any, value: Any, lanes: Any, width: Any) -> Value:
     return _shuffle(v, "bfly", mask, value, lanes, width)
 
 
-@op("tl.shfl_up_sync", arity=4, regions="simt", emits="shuffle_up")
+@op("tl.shfl_up_sync", arity=4, regions="simt", literals=_GROUPS, dtypes=_SHUFFLED, emits="shuffle_up")
 def shfl_up_sync(v: Visitor, node: Any, mask: Any, value: Any, distance: Any, width: Any) -> Value:
     """The value of a thread with a lower number; the first ones of a group keep their own."""
     return _shuffle(v, "up", mask, value, distance, width)
 
 
-@op("tl.shfl_down_sync", arity=4, regions="simt", emits="shuffle_down")
+@op("tl.shfl_down_sync", arity=4, regions="simt", literals=_GROUPS, dtypes=_SHUFFLED, emits="shuffle_down")
 def shfl_down_sync(v: Visitor, node: Any, mask: Any, value: Any, distance: Any, width: Any) -> Value:
     return _shuffle(v, "down", mask, value, distance, width)
 
 
-@op("tirx.tvm_warp_shuffle", arity=5, regions="simt", emits="shuffle_idx")
+@op("tirx.tvm_warp_shuffle", arity=5, regions="simt", literals=_GROUPS, dtypes=_SHUFFLED, emits="shuffle_idx")
 def tvm_warp_shuffle(v: Visitor, node: Any, mask: Any, value: Any, lane: Any, width: Any, size: Any) -> Value:
     return _shuffle(v, "idx", mask, value, lane, width)
 
 
-@op("tirx.tvm_warp_shuffle_up", arity=5, regions="simt", emits="shuffle_up")
+@op("tirx.tvm_warp_shuffle_up", arity=5, regions="simt", literals=_GROUPS, dtypes=_SHUFFLED, emits="shuffle_up")
 def tvm_warp_shuffle_up(v: Visitor, node: Any, mask: Any, value: Any, distance: Any, width: Any, size: Any) -> Value:
     return _shuffle(v, "up", mask, value, distance, width)
 
 
-@op("tirx.tvm_warp_shuffle_down", arity=5, regions="simt", emits="shuffle_down")
+@op("tirx.tvm_warp_shuffle_down", arity=5, regions="simt", literals=_GROUPS, dtypes=_SHUFFLED, emits="shuffle_down")
 def tvm_warp_shuffle_down(v: Visitor, node: Any, mask: Any, value: Any, distance: Any, width: Any, size: Any) -> Value:
     return _shuffle(v, "down", mask, value, distance, width)
 
 
 def _shuffle(v: Visitor, how: str, mask: Any, operand: Any, place: Any, width: Any) -> Value:
     """The mask names the threads that take part, which are those that come here."""
-    group = v.integer(width, "the width of a shuffle")
-    if group not in (WARP // 2, WARP):
-        v.unsupported(f"a shuffle of width {group}", "use 16 or 32")
+    group = int(width)
     value = v.expr(operand)
     if value.dtype.pto not in _SHUFFLED:
         v.unsupported(f"a shuffle of {value.type} values", "shuffle 32- or 64-bit integers, float32 or float16 values")
@@ -175,10 +174,8 @@ def sync_warp(v: Visitor, node: Any, mask: Any = None) -> None:
     v.b.effect(lambda _: call("pto.threadfence_block"))
 
 
-@op("tl.get_lane_idx", arity=(0, 1), regions="simt", emits="get_laneid")
+@op("tl.get_lane_idx", arity=(0, 1), regions="simt", literals={"size": (WARP,)}, emits="get_laneid")
 def get_lane_idx(v: Visitor, node: Any, size: Any = None) -> Value:
     """Number of the thread in its warp."""
-    if size is not None and v.integer(size, "the size of a warp") != WARP:
-        v.unsupported(f"a warp of {size} threads", f"a warp has {WARP}")
     lane = v.b.pure("get_laneid", lambda _: call("pto.get_laneid"), (), I32, interval=(0, WARP - 1), hint="lane", pinned=True)
     return v.arith.cast(lane, v.scalar_type(node.dtype))

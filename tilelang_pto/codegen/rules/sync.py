@@ -6,7 +6,7 @@ from typing import Any
 
 from ..caps import CROSS_CORE_EVENTS, EVENTS, INTRA_BLOCK_EVENTS, TOKENS
 from ..emit import call, constant
-from ..registry import op
+from ..registry import CONSTANT, TEXT, op
 from ..types import I32, INDEX
 from ..visitor import Core, Visitor
 
@@ -27,12 +27,12 @@ def _pipe(v: Visitor, pipe: Any, *also: str) -> str:
     return which
 
 
-@op("tl.ascend_set_flag", arity=2, regions="scalar", emits="set_flag")
+@op("tl.ascend_set_flag", arity=2, regions="scalar", literals={"event": TEXT}, emits="set_flag")
 def ascend_set_flag(v: Visitor, node: Any, event: Any, number: Any) -> None:
     _flag(v, "pto.set_flag", event, number)
 
 
-@op("tl.ascend_wait_flag", arity=2, regions="scalar", emits="wait_flag")
+@op("tl.ascend_wait_flag", arity=2, regions="scalar", literals={"event": TEXT}, emits="wait_flag")
 def ascend_wait_flag(v: Visitor, node: Any, event: Any, number: Any) -> None:
     _flag(v, "pto.wait_flag", event, number)
 
@@ -51,7 +51,7 @@ def _flag(v: Visitor, function: str, event: Any, number: Any) -> None:
     v.b.effect(lambda e: call(function, constant(source), constant(destination), event_id=e[0]), [value])
 
 
-@op("tl.ascend_pipe_barrier", arity=1, regions="scalar", emits="pipe_barrier")
+@op("tl.ascend_pipe_barrier", arity=1, regions="scalar", literals={"pipe": TEXT}, emits="pipe_barrier")
 def ascend_pipe_barrier(v: Visitor, node: Any, pipe: Any) -> None:
     """Drain a pipe. Vector functions are ordered by hardware, so a barrier of V alone is not needed; S stands for all."""
     which = _pipe(v, pipe, "ALL")
@@ -64,12 +64,14 @@ def ascend_pipe_barrier(v: Visitor, node: Any, pipe: Any) -> None:
     v.b.effect(lambda _: call("pto.pipe_barrier", constant(which)))
 
 
-@op("tl.ascend_cross_core_set_flag", arity=3, regions="scalar", emits=("set_cross_block", "set_intra_block"))
+@op("tl.ascend_cross_core_set_flag", arity=3, regions="scalar", literals={"mode": CONSTANT, "pipe": TEXT},
+    emits=("set_cross_block", "set_intra_block"))  # fmt: skip
 def ascend_cross_core_set_flag(v: Visitor, node: Any, mode: Any, pipe: Any, number: Any) -> None:
     _cross_core(v, "set", mode, pipe, number)
 
 
-@op("tl.ascend_cross_core_wait_flag", arity=3, regions="scalar", emits=("wait_cross_block", "wait_intra_block"))
+@op("tl.ascend_cross_core_wait_flag", arity=3, regions="scalar", literals={"mode": CONSTANT, "pipe": TEXT},
+    emits=("wait_cross_block", "wait_intra_block"))  # fmt: skip
 def ascend_cross_core_wait_flag(v: Visitor, node: Any, mode: Any, pipe: Any, number: Any) -> None:
     _cross_core(v, "wait", mode, pipe, number)
 
@@ -102,24 +104,22 @@ def _cross_core(v: Visitor, verb: str, mode: Any, pipe: Any, number: Any) -> Non
     v.b.effect(lambda e: call(f"pto.{verb}_{function}", constant(which), e[0]), [v.arith.cast(value, number_type)])
 
 
-@op("tl.ascend_get_buf", arity=3, regions="scalar", emits="get_buf")
+@op("tl.ascend_get_buf", arity=3, regions="scalar", literals={"pipe": TEXT, "mode": (0, 1)}, emits="get_buf")
 def ascend_get_buf(v: Visitor, node: Any, pipe: Any, number: Any, mode: Any) -> None:
     _token(v, "pto.get_buf", pipe, number, mode)
 
 
-@op("tl.ascend_rls_buf", arity=3, regions="scalar", emits="rls_buf")
+@op("tl.ascend_rls_buf", arity=3, regions="scalar", literals={"pipe": TEXT, "mode": (0, 1)}, emits="rls_buf")
 def ascend_rls_buf(v: Visitor, node: Any, pipe: Any, number: Any, mode: Any) -> None:
     _token(v, "pto.rls_buf", pipe, number, mode)
 
 
 def _token(v: Visitor, function: str, pipe: Any, number: Any, mode: Any) -> None:
     """Buffer tokens."""
-    value, how = v.expr(number), v.integer(mode, "the mode")
+    value, how = v.expr(number), int(mode)
     which = _pipe(v, pipe)
     if value.low >= TOKENS or value.high < 0:
         v.unsupported(f"buffer id {value.low}", f"buffer ids are 0 to {TOKENS - 1}")
-    if how not in (0, 1):
-        v.unsupported(f"mode {how} of a buffer token", "use 0 (blocking) or 1")
     v.b.effect(lambda e: call(function, constant(which), e[0], constant(how)), [value])
 
 
@@ -129,23 +129,18 @@ def ascend_threadfence(v: Visitor, node: Any) -> None:
     v.b.effect(lambda _: call("pto.threadfence"))
 
 
-@op("tirx.tvm_storage_sync", arity=(1, 2, 3), regions=("scalar", "simt"), emits=("syncthreads", "pipe_barrier"))
+@op("tirx.tvm_storage_sync", arity=(1, 2, 3), regions=("scalar", "simt"), literals={"scope": ("shared", "shared.dyn", "warp")},
+    emits=("syncthreads", "pipe_barrier"))  # fmt: skip
 def tvm_storage_sync(v: Visitor, node: Any, scope: Any, *_: Any) -> None:
     """Barrier of the threads of a SIMT vector function; outside of one, of all pipes."""
-    which = v.string(scope, "the scope")
-    if which == "warp":
+    if scope.value == "warp":
         return
-    if which not in ("shared", "shared.dyn"):
-        v.unsupported(f"barrier over scope {which}")
     if v.region == "simt":
         v.b.effect(lambda _: call("pto.syncthreads"))
     else:
         v.b.effect(lambda _: call("pto.pipe_barrier", constant("ALL")))
 
 
-@op("tl.simd.mem_bar", arity=1, regions="simd", emits="mem_bar")
+@op("tl.simd.mem_bar", arity=1, regions="simd", literals={"kind": MEMORY_BARRIERS}, emits="mem_bar")
 def mem_bar(v: Visitor, node: Any, kind: Any) -> None:
-    which = v.string(kind, "the barrier kind")
-    if which not in MEMORY_BARRIERS:
-        v.unsupported(f"memory barrier {which}", f"use one of {', '.join(MEMORY_BARRIERS)}")
-    v.b.effect(lambda _: call("pto.mem_bar", constant(which)))
+    v.b.effect(lambda _: call("pto.mem_bar", constant(str(kind.value))))
