@@ -42,6 +42,27 @@ def raw(flags: np.ndarray, width: int) -> np.ndarray:
     return image
 
 
+PATTERNS = {
+    "PAT_ALL": lambda lane, count: lane >= 0,
+    "PAT_ALLF": lambda lane, count: lane < 0,
+    "PAT_H": lambda lane, count: lane < count // 2,
+    "PAT_Q": lambda lane, count: lane < count // 4,
+    "PAT_M3": lambda lane, count: lane % 3 == 0,
+    "PAT_M4": lambda lane, count: lane % 4 == 0,
+    **{f"PAT_VL{first}": lambda lane, count, first=first: lane < first for first in (1, 2, 3, 4, 8, 16, 32, 64)},
+}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("width", [8, 16, 32])
+@pytest.mark.parametrize("operation", ["tl.simd.pset", "tl.simd.pge"])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_pattern(surface, width, operation, pattern):
+    got = bits_of(surface, width, lambda at: ([], op(operation, "boolx256", width, pattern)))
+    count = 2048 // width
+    np.testing.assert_array_equal(got, PATTERNS[pattern](np.arange(count), count))
+
+
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("width", [8, 16, 32])
 @pytest.mark.parametrize("count", [0, 1, 7, 63, 64, 200, 300, -5])

@@ -126,7 +126,7 @@ def _arguments(rule: OpRule) -> str:
     shown = []
     for position, parameter in enumerate(rule.parameters):
         name = parameter.removeprefix("*")
-        if name == "_":
+        if parameter.startswith("*") and position == 0:
             return f"{' or '.join(str(count) for count in rule.arity)} of any kind"
         legal, space = rule.literals.get(name), rule.spaces.get(name)
         text = name
