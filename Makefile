@@ -53,7 +53,7 @@ $(VENV)/.created: constraints.txt
 	@echo "tilelang-pto: step 1 of 3: creating $(VENV)"
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) >$(LOG) 2>&1 || $(call fail,$(PYTHON) -m venv failed; install the venv module of Python (full log: $(LOG)))
 	@echo "tilelang-pto: step 2 of 3: downloading and installing TileLang, torch and the build tools (log: $(LOG))"
-	@$(INSTALL) setuptools cmake ninja apache-tvm-ffi tilelang torch numpy jinja2 click >$(LOG) 2>&1 || $(call pip_failed,pip could not install the dependencies)
+	@$(INSTALL) setuptools cmake ninja apache-tvm-ffi tilelang torch numpy jinja2 click filelock >$(LOG) 2>&1 || $(call pip_failed,pip could not install the dependencies)
 	@touch $@
 
 # Editable: Python files are used where they are, so this runs again only when the build or the native code has changed.

@@ -15,6 +15,7 @@ from tilelang_pto.errors import (
     RuntimeModuleError,
     SimulationError,
     SurfaceError,
+    ToolchainError,
     UnsupportedError,
 )
 from tilelang_pto.runtime import native, native_errors
@@ -29,6 +30,7 @@ __all__ = [
     "SimulationError",
     "StaleTargetWarning",
     "SurfaceError",
+    "ToolchainError",
     "UnsupportedError",
     "__version__",
     "pto_target",

@@ -13,6 +13,7 @@ __all__ = [
     "RuntimeModuleError",
     "SimulationError",
     "SurfaceError",
+    "ToolchainError",
     "UnsupportedError",
 ]
 
@@ -55,6 +56,18 @@ class RuntimeModuleError(PtoError):
 
 class AbiError(RuntimeModuleError):
     """Host and device disagree about the arguments of a kernel."""
+
+
+class ToolchainError(RuntimeModuleError):
+    """A tool of the chain from PTODSL to a library failed, or refused what it was given.
+
+    Args:
+        log: the file that holds everything the tool printed; empty when it was not kept.
+    """
+
+    def __init__(self, what: str, *, where: tuple[str, ...] = (), advice: str = "", log: str = "") -> None:
+        self.log = log
+        super().__init__(what, where=(*where, f"the log {log}") if log else where, advice=advice)
 
 
 class ConfigurationError(PtoError):

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 
 from tilelang_pto.errors import ConfigurationError
 
-__all__ = ["CHECK_VARIABLE", "DEBUG_VARIABLE", "SETTINGS", "THREADS_VARIABLE", "checking", "debugging", "host_threads"]
+__all__ = [
+    "ARCH_VARIABLE",
+    "CHECK_VARIABLE",
+    "DEBUG_VARIABLE",
+    "KEEP_VARIABLE",
+    "SETTINGS",
+    "THREADS_VARIABLE",
+    "TIMEOUT_VARIABLE",
+    "architecture_family",
+    "checking",
+    "debugging",
+    "host_threads",
+    "keeping",
+    "tool_timeout",
+]
 
 CHECK_VARIABLE = "TILELANG_PTO_CHECK"
 DEBUG_VARIABLE = "TILELANG_PTO_DEBUG"
 THREADS_VARIABLE = "TILELANG_PTO_THREADS"
+KEEP_VARIABLE = "TILELANG_PTO_KEEP"
+TIMEOUT_VARIABLE = "TILELANG_PTO_TOOL_TIMEOUT"
+ARCH_VARIABLE = "TILELANG_PTO_ARCH"
 
 MAX_THREADS = 4096
+DEFAULT_TIMEOUT = 600.0
+MAX_TIMEOUT = 86400.0
+_FAMILY = re.compile(r"dav-[a-z]?[0-9]+")
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -47,9 +68,39 @@ def host_threads() -> int:
     return int(text)
 
 
+def keeping() -> bool:
+    """Whether the files of a build that failed are kept."""
+    return _switch(KEEP_VARIABLE, False)
+
+
+def tool_timeout() -> float:
+    """Seconds a tool of the chain may run."""
+    text = os.environ.get(TIMEOUT_VARIABLE, "").strip()
+    if not text:
+        return DEFAULT_TIMEOUT
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= MAX_TIMEOUT:
+        raise ConfigurationError(f"{TIMEOUT_VARIABLE}={text} is no number of seconds", advice=f"use a number above 0, at most {MAX_TIMEOUT:g}")
+    return seconds
+
+
+def architecture_family() -> str:
+    """The core architecture family launch code is compiled for, empty for that of the target (A5)."""
+    text = os.environ.get(ARCH_VARIABLE, "").strip()
+    if text and not _FAMILY.fullmatch(text):
+        raise ConfigurationError(f"{ARCH_VARIABLE}={text} is no architecture family", advice="use a name such as dav-c310")
+    return text
+
+
 #: Every variable with what it is set to, for those who show or check them all.
 SETTINGS: dict[str, Callable[[], str]] = {
     THREADS_VARIABLE: lambda: f"{host_threads()} host threads" if host_threads() else "all host threads",
     CHECK_VARIABLE: lambda: "emitted text is checked" if checking() else "emitted text is not checked",
+    KEEP_VARIABLE: lambda: "files of a failed build are kept" if keeping() else "files of a failed build are removed",
+    TIMEOUT_VARIABLE: lambda: f"a tool may run {tool_timeout():g} s",
+    ARCH_VARIABLE: lambda: architecture_family() or "that of the target",
     DEBUG_VARIABLE: lambda: "errors keep the frames of tilelang-pto" if debugging() else "errors are cut to the frames of the user",
 }
