@@ -11,7 +11,19 @@ import pytest
 _CACHE = tempfile.TemporaryDirectory(prefix="tilelang-pto-tests-")
 os.environ["TILELANG_CACHE_DIR"] = _CACHE.name
 os.environ["TILELANG_PTO_CHECK"] = "1"
-for _name in ("TILELANG_PTO_DEVICE", "TILELANG_PTO_SURFACE", "TILELANG_PTO_THREADS", "TILELANG_TARGET", "TILELANG_DEFAULT_TARGET"):
+for _name in (
+    "PTOAS_BIN",
+    "BISHENG_HOME",
+    "TILELANG_PTO_PYTHON",
+    "TILELANG_PTO_ARCH",
+    "TILELANG_PTO_KEEP",
+    "TILELANG_PTO_TOOL_TIMEOUT",
+    "TILELANG_PTO_DEVICE",
+    "TILELANG_PTO_SURFACE",
+    "TILELANG_PTO_THREADS",
+    "TILELANG_TARGET",
+    "TILELANG_DEFAULT_TARGET",
+):
     os.environ.pop(_name, None)
 os.environ.pop("TILELANG_PTO_DEBUG", None)
 

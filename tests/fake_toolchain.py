@@ -1,8 +1,9 @@
 """Programs that stand in for PTODSL, ptoas and bisheng, for tests of the driver.
 
-Each notes its arguments and does what ``FAKE_PTODSL``, ``FAKE_PTOAS`` or ``FAKE_BISHENG`` says: ``ok``, ``fail`` (with a diagnostic as the real
-tool prints it), ``crash``, ``hang``, ``silent`` (status 0, no output file), ``old`` (another version). The stand-in for bisheng builds launch stubs with the
-system's compiler in their check mode, so what it links can be loaded and called.
+Each notes its arguments and does what ``FAKE_PTODSL``, ``FAKE_PTOAS`` or ``FAKE_BISHENG`` says: ``ok``, ``fail`` (with a diagnostic as the
+real tool prints it), ``crash``, ``hang``, ``silent`` (status 0, no output file), ``old`` (another version). The stand-in for bisheng builds
+launch stubs with the system's compiler in their check mode, together with the C++ file ``FAKE_KERNELS`` if that is set, so what it
+links can be loaded and called.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-_COMMON = '''
+_COMMON = """
 import json, os, signal, sys, time
 from pathlib import Path
 
@@ -34,9 +35,9 @@ def misbehave(mode):
         time.sleep(600)
     if mode == "silent":
         sys.exit(0)
-'''
+"""
 
-_PTOAS = '''
+_PTOAS = """
 mode = os.environ.get("FAKE_PTOAS", "ok")
 if sys.argv[1:] == ["--version"]:
     print("ptoas 0.61" if mode == "old" else "ptoas 0.60")
@@ -53,9 +54,9 @@ if mode == "fail":
     print("Error: VPTO emission pipeline failed.", file=sys.stderr)
     sys.exit(1)
 made.write_text("object of " + source.name)
-'''
+"""
 
-_BISHENG = '''
+_BISHENG = """
 import shutil, subprocess
 mode = os.environ.get("FAKE_BISHENG", "ok")
 if sys.argv[1:] == ["--version"]:
@@ -68,15 +69,17 @@ if mode.startswith("link-"):
 misbehave(mode)
 made = Path(sys.argv[sys.argv.index("-o") + 1])
 if mode == "fail":
-    print("ld.lld: error: undefined symbol: rtKernelLaunch" if linking else f"{sys.argv[-3]}:7:1: error: unknown type name 'bfloat'", file=sys.stderr)
+    at_compile = f"{sys.argv[-3]}:7:1: error: unknown type name 'bfloat'"
+    print("ld.lld: error: undefined symbol: rtKernelLaunch" if linking else at_compile, file=sys.stderr)
     sys.exit(1)
 compiler = shutil.which("c++")
 if linking:
     objects = [word for word in sys.argv if word.endswith(".o") and Path(word).name.startswith("launch_")]
-    sys.exit(subprocess.call([compiler, "-shared", "-fPIC", "-o", str(made), *objects]))
+    kernels = [os.environ["FAKE_KERNELS"]] if "FAKE_KERNELS" in os.environ else []
+    sys.exit(subprocess.call([compiler, "-std=c++17", "-shared", "-fPIC", "-o", str(made), *objects, *kernels]))
 source = sys.argv[sys.argv.index("-c") + 1]
 sys.exit(subprocess.call([compiler, "-std=c++17", "-fPIC", "-DTILELANG_PTO_STUB_CHECK", "-c", source, "-o", str(made)]))
-'''
+"""
 
 # The text is not executed: the assembly has one line for each operation that is called in it.
 _PTODSL = '''
@@ -120,7 +123,8 @@ class Namespace:
 pto = Namespace()
 scalar = Namespace()
 with open(os.environ["FAKE_LOG"], "a") as log:
-    log.write(json.dumps({"tool": "ptodsl", "arguments": sys.argv[1:], "heavy": [n for n in ("torch", "tilelang", "tvm") if n in sys.modules]}) + "\\n")
+    heavy = [name for name in ("torch", "tilelang", "tvm") if name in sys.modules]
+    log.write(json.dumps({"tool": "ptodsl", "arguments": sys.argv[1:], "heavy": heavy}) + "\\n")
 '''
 
 
@@ -159,7 +163,7 @@ class FakeToolchain:
     def calls(self, tool: str) -> list[dict]:
         """What the runs of a tool noted, versions asked for not included."""
         found = [json.loads(line) for line in self.log.read_text().splitlines()]
-        return [call for call in found if call["tool"] == tool and "-c" != (call["arguments"] or ["-c"])[0]]
+        return [call for call in found if call["tool"] == tool and (call["arguments"] or ["-c"])[0] != "-c"]
 
     def child_of_hanging_tool(self) -> int:
         """Process number of what the hanging tool has started."""

@@ -83,7 +83,9 @@ def tool_timeout() -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= MAX_TIMEOUT:
-        raise ConfigurationError(f"{TIMEOUT_VARIABLE}={text} is no number of seconds", advice=f"use a number above 0, at most {MAX_TIMEOUT:g}")
+        raise ConfigurationError(
+            f"{TIMEOUT_VARIABLE}={text} is no number of seconds", advice=f"use a number above 0, at most {MAX_TIMEOUT:g}"
+        )
     return seconds
 
 

@@ -1,4 +1,5 @@
-// The runtime module of kind "pto": PTODSL text, the program recorded from it, and how its functions are called.
+// The runtime module of kind "pto": PTODSL text, the program recorded from it, how its functions are called, and for an
+// NPU the library with the compiled kernels.
 //
 // TileLang's host code calls a device function as
 //   (pointers..., scalars..., launch parameters..., extent in bytes of every pointer...)
@@ -6,6 +7,7 @@
 #include <tvm/ffi/cast.h>
 #include <tvm/ffi/container/map.h>
 #include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/extra/json.h>
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
@@ -21,6 +23,7 @@
 
 #include "engine/engine.h"
 #include "engine/float16.h"
+#include "ffi/npu_library.h"
 
 namespace pto::ffi {
 namespace {
@@ -45,6 +48,9 @@ struct Entry {
   const engine::Function* function = nullptr;
   std::vector<std::string> launch;  // names of the launch parameters, in order
   size_t n_pointers = 0;
+  std::vector<size_t> offsets;   // of every argument in the pack of a launch on an NPU
+  size_t pack_bytes = 0;         // size of that pack
+  LaunchFn launch_fn = nullptr;  // on an NPU
 
   size_t Arity() const { return function->parameters.size() + launch.size() + n_pointers; }
 };
@@ -115,14 +121,15 @@ uint64_t ScalarBits(const Entry& e, const engine::Parameter& p, const tf::AnyVie
 
 class PtoModuleObj : public tf::ModuleObj {
  public:
-  PtoModuleObj(std::string text, std::string program, std::string abi)
-      : text_(std::move(text)), bytes_(std::move(program)), abi_(std::move(abi)) {
+  PtoModuleObj(std::string text, std::string program, std::string abi, std::string library)
+      : text_(std::move(text)), bytes_(std::move(program)), abi_(std::move(abi)), library_bytes_(std::move(library)) {
     try {
       program_ = engine::Program::Parse(bytes_.data(), bytes_.size());
     } catch (const engine::Error& error) {
       Throw(kModuleError, error.what());
     }
     ReadAbi();
+    if (device_ == kNpu) OpenLibrary();
   }
 
   const char* kind() const final { return "pto"; }
@@ -141,7 +148,7 @@ class PtoModuleObj : public tf::ModuleObj {
 
   tf::Bytes SaveToBytes() const final {
     std::string out = kMagic;
-    for (const std::string* part : {&text_, &bytes_, &abi_}) {
+    for (const std::string* part : {&text_, &bytes_, &abi_, &library_bytes_}) {
       uint64_t size = part->size();
       for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>(size >> (8 * i)));
       out += *part;
@@ -156,7 +163,7 @@ class PtoModuleObj : public tf::ModuleObj {
       Throw(kModuleError,
             "the saved pto module is of another version of tilelang-pto\n  instead: compile the kernel again");
     }
-    std::string parts[3];
+    std::string parts[4];
     size_t at = magic.size();
     for (std::string& part : parts) {
       uint64_t size = 0;
@@ -170,19 +177,22 @@ class PtoModuleObj : public tf::ModuleObj {
       part = data.substr(at, size);
       at += size;
     }
-    return Create(std::move(parts[0]), std::move(parts[1]), std::move(parts[2]));
+    return Create(std::move(parts[0]), std::move(parts[1]), std::move(parts[2]), std::move(parts[3]));
   }
 
   tf::String InspectSource(const tf::String& format) const final { return text_; }
 
-  static tf::Module Create(std::string text, std::string program, std::string abi) {
-    return tf::Module(tf::make_object<PtoModuleObj>(std::move(text), std::move(program), std::move(abi)));
+  static tf::Module Create(std::string text, std::string program, std::string abi, std::string library) {
+    return tf::Module(
+        tf::make_object<PtoModuleObj>(std::move(text), std::move(program), std::move(abi), std::move(library)));
   }
 
  private:
-  static constexpr const char* kMagic = "PTOM1\n";
+  static constexpr const char* kMagic = "PTOM2\n";
+  static constexpr const char* kNpu = "npu";
 
-  // {"device": "sim", "kernels": [{"name": ..., "parameters": [{"name": ..., "kind": "pointer"}...], "launch": [...]}]}
+  // {"device": "sim", "kernels": [{"name": ..., "parameters": [{"name": ..., "kind": "pointer", "offset": 0}...],
+  //                               "pack_bytes": ..., "launch": [...]}]}
   void ReadAbi() {
     const tf::json::Object root = tf::json::Parse(tf::String(abi_)).cast<tf::json::Object>();
     device_ = root["device"].cast<tf::String>();
@@ -196,6 +206,7 @@ class PtoModuleObj : public tf::ModuleObj {
         entry.launch.push_back(launch.cast<tf::String>());
       }
       CheckParameters(&entry, kernel["parameters"].cast<tf::json::Array>());
+      entry.pack_bytes = static_cast<size_t>(kernel["pack_bytes"].cast<int64_t>());
       entries_.push_back(std::move(entry));
     }
   }
@@ -213,15 +224,24 @@ class PtoModuleObj : public tf::ModuleObj {
         BadArgument(entry->name, "parameter " + recorded[i].name + " is a pointer on one side of the call only");
       }
       entry->n_pointers += pointer;
+      entry->offsets.push_back(static_cast<size_t>(parameter["offset"].cast<int64_t>()));
+    }
+  }
+
+  void OpenLibrary() {
+    try {
+      library_ = std::make_unique<NpuLibrary>(library_bytes_);
+    } catch (const std::runtime_error& error) {
+      Throw(kModuleError, std::string("the library of the kernels cannot be loaded: ") + error.what() +
+                              "\n  instead: source set_env.sh of the CANN toolkit the kernels were built with");
+    }
+    for (Entry& entry : entries_) {
+      entry.launch_fn = library_->Find(entry.name);
+      if (!entry.launch_fn) BadArgument(entry.name, "the library has no launch function for this kernel");
     }
   }
 
   void Call(const Entry& entry, tf::PackedArgs args) const {
-    if (device_ != "sim") {
-      Throw(kModuleError,
-            "kernel " + entry.name + " is compiled for device " + device_ +
-                ", on which this release of tilelang-pto cannot launch\n  instead: use TILELANG_PTO_DEVICE=sim");
-    }
     if (static_cast<size_t>(args.size()) != entry.Arity()) {
       BadArgument(entry.name,
                   "expected " + std::to_string(entry.Arity()) + " arguments, got " + std::to_string(args.size()));
@@ -248,11 +268,34 @@ class PtoModuleObj : public tf::ModuleObj {
       values.push_back(engine::Arg::Pointer(data, extent));
     }
     if (grid == 0) return;
+    if (entry.launch_fn) {
+      LaunchOnNpu(entry, values, grid);
+      return;
+    }
     try {
       engine::Launch(*program_, entry.name, values, grid, options, nullptr);
     } catch (const engine::Error& error) {
       Throw(kSimulationError, Located(error));
     }
+  }
+
+  // Asynchronous, on the stream that is current for this thread. Memory that the framework's allocator frees before the
+  // kernel has ended is handed out again in the order of that stream only.
+  static void LaunchOnNpu(const Entry& entry, const std::vector<engine::Arg>& values, int64_t grid) {
+    std::vector<uint64_t> pack(entry.pack_bytes / 8);
+    uint8_t* const bytes = reinterpret_cast<uint8_t*>(pack.data());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const engine::Arg& value = values[i];
+      if (value.kind == engine::Arg::kPointer) {
+        std::memcpy(bytes + entry.offsets[i], &value.data, sizeof(value.data));
+      } else {
+        const int size = engine::ByteSize(entry.function->parameters[i].type.dtype);
+        std::memcpy(bytes + entry.offsets[i], &value.bits, static_cast<size_t>(size));
+      }
+    }
+    void* const stream = TVMFFIEnvGetStream(kDLExtDev, CurrentNpu());
+    const int32_t status = entry.launch_fn(pack.data(), entry.pack_bytes, grid, stream);
+    if (status != 0) BadArgument(entry.name, "the launch failed: " + StatusText(status));
   }
 
   // The text of a run-time error with the line of PTODSL it points at: the file it names is not on disk.
@@ -303,7 +346,9 @@ class PtoModuleObj : public tf::ModuleObj {
   std::string text_;
   std::string bytes_;
   std::string abi_;
+  std::string library_bytes_;
   std::string device_;
+  std::unique_ptr<NpuLibrary> library_;
   std::shared_ptr<const engine::Program> program_;
   std::vector<Entry> entries_;
 };
@@ -312,8 +357,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   namespace refl = ::tvm::ffi::reflection;
   refl::GlobalDef()
       .def("tilelang_pto.module_create",
-           [](const tf::String& text, const tf::Bytes& program, const tf::String& abi) {
-             return PtoModuleObj::Create(text, std::string(program.data(), program.size()), abi);
+           [](const tf::String& text, const tf::Bytes& program, const tf::String& abi, const tf::Bytes& library) {
+             return PtoModuleObj::Create(text, std::string(program.data(), program.size()), abi,
+                                         std::string(library.data(), library.size()));
            })
       .def("ffi.Module.load_from_bytes.pto", &PtoModuleObj::LoadFromBytes);
 }

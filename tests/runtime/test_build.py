@@ -98,8 +98,9 @@ def test_the_architecture_can_be_overridden(fake, built):
 def test_nothing_of_a_build_stays(fake, built, tmp_path):
     built()
     fake.set(FAKE_PTOAS="fail")
-    with pytest.raises(ToolchainError):
+    with pytest.raises(ToolchainError) as caught:
         built()
+    Path(caught.value.log).unlink()
     assert not list(tmp_path.glob("tilelang-pto-build-*"))
 
 
@@ -182,7 +183,9 @@ def test_a_hanging_tool_is_ended_with_its_children(fake, built, tool, name):
 
 def test_another_api_state_is_refused_before_anything_runs(fake, built):
     fake.set(FAKE_PTODSL="august")
-    with pytest.raises(RuntimeModuleError, match=r"written for the PTODSL API of 2026-09, the PTODSL at hand has that of 2026-08") as caught:
+    with pytest.raises(
+        RuntimeModuleError, match=r"written for the PTODSL API of 2026-09, the PTODSL at hand has that of 2026-08"
+    ) as caught:
         built()
     assert "TILELANG_PTO_SURFACE=2026-08" in caught.value.advice
     assert fake.calls("ptoas") == []
@@ -213,7 +216,11 @@ def test_all_missing_tools_are_named_at_once(fake, monkeypatch):
     fake.set(PTOAS_BIN="/nowhere/ptoas", BISHENG_HOME="/nowhere", TILELANG_PTO_PYTHON="/nowhere/python")
     with pytest.raises(ConfigurationError) as caught:
         find_toolchain()
-    for part in ("TILELANG_PTO_PYTHON=/nowhere/python is no program", "PTOAS_BIN=/nowhere/ptoas leads to no program ptoas", "BISHENG_HOME=/nowhere"):
+    for part in (
+        "TILELANG_PTO_PYTHON=/nowhere/python is no program",
+        "PTOAS_BIN=/nowhere/ptoas leads to no program ptoas",
+        "BISHENG_HOME=/nowhere",
+    ):
         assert part in str(caught.value)
     fake.set(TILELANG_PTO_PYTHON=sys.executable)
     monkeypatch.delenv("PTOAS_BIN")

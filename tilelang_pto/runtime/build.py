@@ -27,15 +27,17 @@ from tilelang_pto.errors import RuntimeModuleError, ToolchainError
 from tilelang_pto.runtime import trace_child
 from tilelang_pto.runtime.abi import KernelAbi
 from tilelang_pto.runtime.diagnostics import Diagnostic, first_diagnostic, line_of_operation, places
+from tilelang_pto.runtime.fingerprint import build_fingerprint
+from tilelang_pto.runtime.kernel_cache import KernelCache, default_root, digest
 from tilelang_pto.runtime.process import Finished, run_tool
 from tilelang_pto.runtime.stub import render_stub
-from tilelang_pto.runtime.tools import Toolchain, cann_home
+from tilelang_pto.runtime.tools import Toolchain, cann_home, find_toolchain
 
 if TYPE_CHECKING:
     from tilelang_pto.codegen import EmittedModule
     from tilelang_pto.sim.program import Program
 
-__all__ = ["ARCHITECTURES", "LIBRARY", "Source", "architecture", "build_library", "working_directory"]
+__all__ = ["ARCHITECTURES", "LIBRARY", "Source", "architecture", "build_cached", "build_library", "working_directory"]
 
 LIBRARY = "kernels.so"
 TEXT = "kernel.py"
@@ -88,7 +90,7 @@ def architecture(kind: str) -> str:
 
 @contextmanager
 def working_directory(parent: Path | None = None) -> Iterator[Path]:
-    """A directory for one build. It goes away again, unless ``TILELANG_PTO_KEEP`` is on and the build fails; its name is then in the error."""
+    """A directory for one build. It goes away again, unless the build fails and ``TILELANG_PTO_KEEP`` is on; its name is in the error."""
     path = Path(tempfile.mkdtemp(prefix="tilelang-pto-build-", dir=parent))
     try:
         yield path
@@ -149,6 +151,36 @@ def build_library(source: Source, tools: Toolchain, directory: Path) -> Path:
     return _link(source, tools, objects, directory)
 
 
+def build_cached(source: Source, cache: KernelCache | None = None) -> Path:
+    """The cache entry of a module: the library, the text, the assembly and the launch code.
+
+    Raises:
+        ToolchainError: as :func:`build_library`.
+        ConfigurationError: a tool is missing, or the cache cannot be used.
+    """
+    tools = find_toolchain()
+    key = digest(
+        {
+            "package": build_fingerprint(),
+            "text": source.emitted.text,
+            "surface": source.emitted.surface,
+            "kernels": [[kernel.name, kernel.kind, repr(source.abis[kernel.name])] for kernel in source.emitted.kernels],
+            "flags": [*PTOAS_FLAGS, *_KERNEL_FLAGS, settings.architecture_family()],
+            "tools": tools.versions(),
+        }
+    )
+
+    def build(entry: Path) -> None:
+        with working_directory() as directory:
+            build_library(source, tools, directory)
+            for path in directory.iterdir():
+                if path.suffix in (".so", ".py", ".pto", ".cc"):
+                    shutil.copyfile(path, entry / path.name)
+
+    described = {"kernels": [kernel.name for kernel in source.emitted.kernels], "tools": tools.versions()}
+    return (cache or KernelCache(default_root())).get(key, build, describe=described)
+
+
 def _names(source: Source) -> str:
     return ", ".join(kernel.name for kernel in source.emitted.kernels)
 
@@ -180,14 +212,16 @@ def _trace(source: Source, tools: Toolchain, text: Path) -> list[Path]:
         raise ToolchainError(
             f"PTODSL refuses the emitted text ({error['stage']}): {error['type']}: {error['message']}",
             where=(f"kernel {error['kernel'] or _names(source)}", *places(source.emitted.text, TEXT, int(error["line"]))),
-            advice="this is a defect of tilelang-pto or another API state than the text is written for (tilelang-pto doctor): please report it",
+            advice="this is a defect of tilelang-pto, or this is another PTODSL than the text is for (tilelang-pto doctor)",
             log=log,
         )
     # Kernels stand in the text in their order; the name of a Python function differs where the kernel's is a Python word.
     traced = [directory / f"{name}.pto" for name in outcome["kernels"]]
     if len(traced) != len(source.emitted.kernels) or not all(path.is_file() for path in traced):
         raise ToolchainError(
-            f"PTODSL found {len(traced)} kernels in the text, which has {len(source.emitted.kernels)}", where=(f"kernel {_names(source)}",), log=log
+            f"PTODSL found {len(traced)} kernels in the text, which has {len(source.emitted.kernels)}",
+            where=(f"kernel {_names(source)}",),
+            log=log,
         )
     return traced
 
@@ -209,8 +243,17 @@ def _compile_stub(source: Source, tools: Toolchain, kind: str, abis: Sequence[Ke
     stub, made = directory / f"launch_{kind}.cc", directory / f"launch_{kind}.o"
     stub.write_text(render_stub(abis), encoding="utf-8")
     home = cann_home()
-    includes = [f"-I{home / folder}" for folder in _CANN_INCLUDES if (home / folder).is_dir()] if home is not None else []
-    command = [tools.bisheng.path, *_KERNEL_FLAGS, f"--cce-aicore-arch={architecture(kind)}", *includes, "-c", stub, "-o", made]
+    includes: list[str | Path] = [f"-I{home / folder}" for folder in _CANN_INCLUDES if (home / folder).is_dir()] if home is not None else []
+    command: list[str | Path] = [
+        tools.bisheng.path,
+        *_KERNEL_FLAGS,
+        f"--cce-aicore-arch={architecture(kind)}",
+        *includes,
+        "-c",
+        stub,
+        "-o",
+        made,
+    ]
     step = f"bisheng-{kind}"
     done = _run(step, "bisheng", command, directory, _names(source))
     if done.status == 0 and made.is_file():
@@ -222,7 +265,14 @@ def _link(source: Source, tools: Toolchain, objects: Sequence[Path], directory: 
     made = directory / LIBRARY
     home = cann_home()
     libraries = [f"-L{home / 'lib64'}", f"-Wl,-rpath,{home / 'lib64'}"] if home is not None else []
-    command = [tools.bisheng.path, "-fPIC", "-shared", "--cce-fatobj-link", "-Wl,--no-undefined", f"-Wl,-soname,{LIBRARY}"]
+    command: list[str | Path] = [
+        tools.bisheng.path,
+        "-fPIC",
+        "-shared",
+        "--cce-fatobj-link",
+        "-Wl,--no-undefined",
+        f"-Wl,-soname,{LIBRARY}",
+    ]
     done = _run("link", "bisheng", [*command, "-o", made, *objects, *libraries, "-lruntime"], directory, _names(source))
     if done.status == 0 and made.is_file() and made.stat().st_size > 0:
         return made

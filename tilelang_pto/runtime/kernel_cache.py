@@ -114,7 +114,9 @@ class KernelCache:
     def _unusable(self, error: OSError) -> ConfigurationError:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return ConfigurationError(
-                "the disk of the kernel cache is full", where=(str(self.root),), advice="make room there, or name another place with TILELANG_CACHE_DIR"
+                "the disk of the kernel cache is full",
+                where=(str(self.root),),
+                advice="make room there, or name another place with TILELANG_CACHE_DIR",
             )
         place = error.filename or str(self.root)
         return ConfigurationError(

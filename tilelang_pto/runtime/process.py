@@ -37,7 +37,9 @@ class Finished:
     def log(self) -> str:
         """The text of a log file: the command line, how it ended, and everything it printed."""
         ended = f"signal {-self.status}" if self.status < 0 else f"exit status {self.status}"
-        return f"$ {shlex.join(self.command)}\n# {ended} after {self.seconds:.2f} s\n# standard output:\n{self.output}\n# standard error:\n{self.errors}\n"
+        parts = [f"$ {shlex.join(self.command)}", f"# {ended} after {self.seconds:.2f} s"]
+        parts += ["# standard output:", self.output, "# standard error:", self.errors]
+        return "\n".join(parts) + "\n"
 
 
 def run_tool(

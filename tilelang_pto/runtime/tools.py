@@ -22,7 +22,19 @@ from pathlib import Path
 from tilelang_pto.errors import ConfigurationError, ToolchainError
 from tilelang_pto.runtime.process import run_tool
 
-__all__ = ["BISHENG_VARIABLE", "CANN_VARIABLE", "PTOAS_VARIABLE", "PYTHON_VARIABLE", "Tool", "Toolchain", "cann_home", "find_bisheng", "find_ptoas", "find_ptodsl", "find_toolchain"]
+__all__ = [
+    "BISHENG_VARIABLE",
+    "CANN_VARIABLE",
+    "PTOAS_VARIABLE",
+    "PYTHON_VARIABLE",
+    "Tool",
+    "Toolchain",
+    "cann_home",
+    "find_bisheng",
+    "find_ptoas",
+    "find_ptodsl",
+    "find_toolchain",
+]
 
 PTOAS_VARIABLE = "PTOAS_BIN"
 BISHENG_VARIABLE = "BISHENG_HOME"

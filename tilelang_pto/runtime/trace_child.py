@@ -16,13 +16,25 @@ import json
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 HEAVY = ("tilelang", "tilelang_pto", "torch", "torch_npu", "tvm")
 
 
-def handles(module: object) -> dict[str, object]:
+def handles(module: object) -> dict[str, Any]:
     """The kernels of a module, by the name of their Python function."""
     return {name: value for name, value in vars(module).items() if hasattr(value, "mlir_text") and hasattr(value, "compile")}
+
+
+def load(path: Path) -> object:
+    """Execute a file as a module."""
+    spec = importlib.util.spec_from_file_location("kernel_text", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def line_in(path: Path, error: BaseException) -> int:
@@ -37,11 +49,7 @@ def trace(path: Path, directory: Path) -> dict[str, object]:
     """Trace every kernel of ``path``; the first error ends it."""
     stage, kernel, done = "import", "", []
     try:
-        spec = importlib.util.spec_from_file_location("kernel_text", path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        for kernel, handle in handles(module).items():
+        for kernel, handle in handles(load(path)).items():
             stage = "trace"
             text = handle.mlir_text()
             stage = "verify"

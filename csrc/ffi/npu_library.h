@@ -1,0 +1,32 @@
+// The shared library of a module compiled for an NPU, and launches through it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace pto::ffi {
+
+// One exported launch function: (packed arguments, their size, number of blocks, stream) -> status.
+using LaunchFn = int32_t (*)(const void* packed, size_t bytes, int64_t grid, void* stream);
+
+class NpuLibrary {
+ public:
+  // Loads the library from its bytes; no file stays behind. It is never closed: its device code stays registered with
+  // the vendor's runtime, and kernels of it may still be running. Throws std::runtime_error with the loader's reason.
+  explicit NpuLibrary(const std::string& bytes);
+
+  // Null when the library has no launch function for the kernel.
+  LaunchFn Find(const std::string& kernel) const;
+
+ private:
+  void* handle_ = nullptr;
+};
+
+// The NPU that is current for this thread; 0 where no runtime of the vendor is loaded.
+int32_t CurrentNpu();
+
+// What a status other than 0 means. Same words as the list in the launch stub.
+std::string StatusText(int32_t status);
+
+}  // namespace pto::ffi
