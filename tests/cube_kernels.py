@@ -266,3 +266,188 @@ def gemm_split_k(m, n, k, *, parts=2, tile=(64, 64, 64), dtype="bfloat16", deter
                 T.set_atomic_none()
 
     return gemm_split_k
+
+
+def gemm_scaled(m, n, k, *, tile=(64, 64, 128), dtype="float8_e4m3fn", scale_dtype="uint16", packed=True, cores=2, unit_flag=True):
+    """``C = (A * scales) @ (B * scales).T``: one power of two for every 32 values of K, in pairs or as bytes.
+
+    ``packed`` scale factors are pairs in GM, [K / 64, rows]; otherwise they lie as [rows, K / 32] bytes or [rows, K / 64] pairs.
+    """
+    tile_m, tile_n, tile_k = tile
+    per_scale = 64 if scale_dtype == "uint16" else 32
+    n_tiles, k_tiles, tile_scales = n // tile_n, k // tile_k, tile_k // per_scale
+    middle, last = (2, 3) if unit_flag else (0, 0)
+
+    def shape(rows):
+        return (k // per_scale, rows) if packed else (rows, k // per_scale)
+
+    @T.prim_func
+    def gemm_scaled(
+        a: T.Tensor((m, k), dtype),
+        b: T.Tensor((n, k), dtype),
+        a_scales: T.Tensor(shape(m), scale_dtype),
+        b_scales: T.Tensor(shape(n), scale_dtype),
+        c: T.Tensor((m, n), "float32"),
+    ):
+        with T.Kernel(cores) as core:
+            a_l1 = T.alloc_l1((tile_m, tile_k), dtype)
+            b_l1 = T.alloc_l1((tile_n, tile_k), dtype)
+            a_sf = T.alloc_l1((tile_m, tile_scales), scale_dtype)
+            b_sf = T.alloc_l1((tile_n, tile_scales), scale_dtype)
+            total = T.alloc_l0c((tile_m, tile_n), "float32")
+            for tile_index in T.Persistent([(m // tile_m) * n_tiles], cores, core):
+                row = tile_index // n_tiles * tile_m
+                column = tile_index % n_tiles * tile_n
+                for step in T.Pipelined(k_tiles, num_stages=2):
+                    T.copy(a[row : row + tile_m, step * tile_k : (step + 1) * tile_k], a_l1)
+                    T.copy(b[column : column + tile_n, step * tile_k : (step + 1) * tile_k], b_l1)
+                    first = step * tile_scales
+                    if packed:
+                        T.copy(a_scales[first : first + tile_scales, row : row + tile_m], a_sf, transpose=True)
+                        T.copy(b_scales[first : first + tile_scales, column : column + tile_n], b_sf, transpose=True)
+                    else:
+                        T.copy(a_scales[row : row + tile_m, first : first + tile_scales], a_sf)
+                        T.copy(b_scales[column : column + tile_n, first : first + tile_scales], b_sf)
+                    flag = T.Select(step == k_tiles - 1, last, middle)
+                    T.gemm_blockscaled(a_l1, b_l1, total, a_sf, b_sf, transpose_B=True, clear_accum=(step == 0), unit_flag_ctrl=flag)
+                T.copy(total, c[row, column], unit_flag_ctrl=last)
+
+    return gemm_scaled
+
+
+def gemm_scaled_l0(m, n, k, *, tile=(64, 64, 256), slice_k=128, dtype="float8_e4m3fn", cores=2):
+    """The same with tiles and scale factors moved to L0 by hand."""
+    tile_m, tile_n, tile_k = tile
+    n_tiles, k_tiles, tile_scales, slice_scales = n // tile_n, k // tile_k, tile_k // 64, slice_k // 64
+
+    @T.prim_func
+    def gemm_scaled_l0(
+        a: T.Tensor((m, k), dtype),
+        b: T.Tensor((n, k), dtype),
+        a_scales: T.Tensor((k // 64, m), "uint16"),
+        b_scales: T.Tensor((k // 64, n), "uint16"),
+        c: T.Tensor((m, n), "float32"),
+    ):
+        with T.Kernel(cores) as core:
+            a_l1 = T.alloc_l1((tile_m, tile_k), dtype)
+            b_l1 = T.alloc_l1((tile_n, tile_k), dtype)
+            a_sf = T.alloc_l1((tile_m, tile_scales), "uint16")
+            b_sf = T.alloc_l1((tile_n, tile_scales), "uint16")
+            a_l0 = T.alloc_l0a((tile_m, slice_k), dtype)
+            b_l0 = T.alloc_l0b((tile_n, slice_k), dtype)
+            a_l0_sf = T.alloc_l0a_sf(a_l0)
+            b_l0_sf = T.alloc_l0b_sf(b_l0)
+            total = T.alloc_l0c((tile_m, tile_n), "float32")
+            for tile_index in T.Persistent([(m // tile_m) * n_tiles], cores, core):
+                row = tile_index // n_tiles * tile_m
+                column = tile_index % n_tiles * tile_n
+                for step in T.Pipelined(k_tiles, num_stages=2):
+                    T.copy(a[row : row + tile_m, step * tile_k : (step + 1) * tile_k], a_l1)
+                    T.copy(b[column : column + tile_n, step * tile_k : (step + 1) * tile_k], b_l1)
+                    first = step * tile_scales
+                    T.copy(a_scales[first : first + tile_scales, row : row + tile_m], a_sf, transpose=True)
+                    T.copy(b_scales[first : first + tile_scales, column : column + tile_n], b_sf, transpose=True)
+                    for part in T.serial(tile_k // slice_k):
+                        T.copy(a_l1[:, part * slice_k : (part + 1) * slice_k], a_l0)
+                        T.copy(b_l1[:, part * slice_k : (part + 1) * slice_k], b_l0)
+                        T.copy(a_sf[:, part * slice_scales : (part + 1) * slice_scales], a_l0_sf)
+                        T.copy(b_sf[:, part * slice_scales : (part + 1) * slice_scales], b_l0_sf)
+                        start = step == 0 and part == 0
+                        T.gemm_blockscaled(a_l0, b_l0, total, a_l0_sf, b_l0_sf, transpose_B=True, clear_accum=start)
+                T.copy(total, c[row, column])
+
+    return gemm_scaled_l0
+
+
+def attention_backward(queries, keys, d, *, scale, tile=64, lanes=64):
+    """Gradients of attention; query heads that share keys and values lie one after the other as queries.
+
+    Every core takes one tile of keys and goes through all queries. Sums for keys and values stay in L0C, those for the queries, to which
+    all cores contribute, are added up in GM. ``log_sum`` is the logarithm of the denominators, ``delta`` the sum of ``out * out_grad``
+    of each row.
+    """
+    rows = tile // 2
+
+    @T.prim_func
+    def attention_backward(
+        q: T.Tensor((queries, d), "bfloat16"),
+        k: T.Tensor((keys, d), "bfloat16"),
+        v: T.Tensor((keys, d), "bfloat16"),
+        out_grad: T.Tensor((queries, d), "bfloat16"),
+        log_sum: T.Tensor((queries,), "float32"),
+        delta: T.Tensor((queries,), "float32"),
+        q_grad: T.Tensor((queries, d), "float32"),
+        k_grad: T.Tensor((keys, d), "float32"),
+        v_grad: T.Tensor((keys, d), "float32"),
+    ):
+        with T.Kernel(keys // tile) as core:
+            k_l1 = T.alloc_l1((tile, d), "bfloat16")
+            v_l1 = T.alloc_l1((tile, d), "bfloat16")
+            q_l1 = T.alloc_l1((tile, d), "bfloat16")
+            g_l1 = T.alloc_l1((tile, d), "bfloat16")
+            p_l1 = T.alloc_l1((tile, tile), "bfloat16")
+            s_l1 = T.alloc_l1((tile, tile), "bfloat16")
+            q_a = T.alloc_l0a((tile, d), "bfloat16")
+            g_a = T.alloc_l0a((tile, d), "bfloat16")
+            p_a = T.alloc_l0a((tile, tile), "bfloat16")
+            s_a = T.alloc_l0a((tile, tile), "bfloat16")
+            s_rows = T.alloc_l0a((tile, tile), "bfloat16")
+            k_b = T.alloc_l0b((tile, d), "bfloat16")
+            v_b = T.alloc_l0b((tile, d), "bfloat16")
+            g_b = T.alloc_l0b((tile, d), "bfloat16")
+            q_b = T.alloc_l0b((tile, d), "bfloat16")
+            k_columns = T.alloc_l0b((tile, d), "bfloat16")
+            scores = T.alloc_l0c((tile, tile), "float32")
+            p_grad = T.alloc_l0c((tile, tile), "float32")
+            q_part = T.alloc_l0c((tile, d), "float32")
+            k_total = T.alloc_l0c((tile, d), "float32")
+            v_total = T.alloc_l0c((tile, d), "float32")
+            scores_ub = T.alloc_shared((rows, tile), "float32")
+            p_grad_ub = T.alloc_shared((rows, tile), "float32")
+            p_ub = T.alloc_shared((rows, tile), "bfloat16")
+            s_grad_ub = T.alloc_shared((rows, tile), "bfloat16")
+            log_sum_ub = T.alloc_shared((rows,), "float32")
+            delta_ub = T.alloc_shared((rows,), "float32")
+            T.copy(k[core * tile, 0], k_l1)
+            T.copy(v[core * tile, 0], v_l1)
+            for step in T.serial(queries // tile):
+                T.copy(q[step * tile, 0], q_l1)
+                T.copy(out_grad[step * tile, 0], g_l1)
+                T.copy(q_l1, q_a)
+                T.copy(k_l1, k_b)
+                T.gemm(q_a, k_b, scores, transpose_B=True, clear_accum=True)
+                T.dual_copy(scores, scores_ub)
+                T.copy(g_l1, g_a)
+                T.copy(v_l1, v_b)
+                T.gemm(g_a, v_b, p_grad, transpose_B=True, clear_accum=True)
+                T.dual_copy(p_grad, p_grad_ub)
+                T.dual_copy(log_sum[step * tile : (step + 1) * tile], log_sum_ub)
+                T.dual_copy(delta[step * tile : (step + 1) * tile], delta_ub)
+                with T.SimdVF():
+                    full = T.simd.pset(32)
+                    for r in T.serial(rows):
+                        for c in T.serial(tile // lanes):
+                            scaled = T.simd.vmuls(T.simd.vld(scores_ub[r, c * lanes]), T.float32(scale), full)
+                            p = T.simd.vexpdif(scaled, T.simd.vld(log_sum_ub[r], "BRC_B32"), full)
+                            change = T.simd.vsub(T.simd.vld(p_grad_ub[r, c * lanes]), T.simd.vld(delta_ub[r], "BRC_B32"), full)
+                            s_grad = T.simd.vmuls(T.simd.vmul(p, change, full), T.float32(scale), full)
+                            T.simd.vsts(p_ub[r, c * lanes], T.simd.vcvt(p, "bfloat16", full), full, "PK_B32")
+                            T.simd.vsts(s_grad_ub[r, c * lanes], T.simd.vcvt(s_grad, "bfloat16", full), full, "PK_B32")
+                T.dual_copy(p_ub, p_l1)
+                T.dual_copy(s_grad_ub, s_l1)
+                T.copy(p_l1, p_a)
+                T.copy(g_l1, g_b)
+                T.gemm(p_a, g_b, v_total, transpose_A=True, clear_accum=(step == 0))
+                T.copy(s_l1, s_a)
+                T.copy(q_l1, q_b)
+                T.gemm(s_a, q_b, k_total, transpose_A=True, clear_accum=(step == 0))
+                T.copy(s_l1, s_rows)
+                T.copy(k_l1, k_columns)
+                T.gemm(s_rows, k_columns, q_part, clear_accum=True)
+                T.set_atomic("add", "float32")
+                T.copy(q_part, q_grad[step * tile, 0])
+                T.set_atomic_none()
+            T.copy(k_total, k_grad[core * tile, 0])
+            T.copy(v_total, v_grad[core * tile, 0])
+
+    return attention_backward

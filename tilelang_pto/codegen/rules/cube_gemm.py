@@ -202,6 +202,8 @@ class _Pipeline:
             stage = v.arith.floor_modulo(step, v.index(2))
             stage.hint = "stage"
             token = v.arith.add(stage, v.index(self.token))
+            if self.token:
+                token.hint = "token"
             tiles = [
                 at(v, memory_pointer(v, space, self.stages[space].byte_offset, shape.dtype), self._stage_offset(stage, rows))
                 for space, rows in (("left", shape.m), ("right", shape.n))
@@ -264,6 +266,7 @@ class _Pipeline:
         pitch = v.index(rows)
         if self.turn:
             group = v.arith.mul(step, v.index(shape.slice // ROWS))
+            group.hint = "first_row"
             steps = (v.index(shape.slice // ROWS), v.index(shape.n // shape.c0))
             load_tile(v, "pto.mte_l1_l0b", b, tiles[1], (group, zero), steps, (v.index(shape.k // ROWS), pitch), transpose=True)
         else:
@@ -271,6 +274,7 @@ class _Pipeline:
         if self.scales is not None:
             pairs = shape.slice // SCALED_K
             start = v.arith.add(self.scales.start, v.arith.mul(step, v.index(pairs)))
+            start.hint = "first_pair"
             for function, source, tile, extent in zip(
                 ("pto.mte_l1_l0a_mx", "pto.mte_l1_l0b_mx"), self.scales.pointers, tiles, (shape.m, shape.n), strict=True
             ):
