@@ -5,6 +5,7 @@
 #include "builder.h"
 #include "core.h"
 #include "dispatch.h"
+#include "scalar_words.h"
 
 namespace pto::engine {
 namespace {
@@ -107,7 +108,7 @@ void CompilePrint(Builder& b, const Op& op) {
   f.formats.push_back(std::make_shared<Format>(Parse(b, b.TextAttribute(op, "fmt", ""), t)));
   f.ordered = true;
   const bool lanes = b.unit() == kOnSimt;
-  const Handler h = ForNumber(t == DType::kI1 ? DType::kU8 : t, [lanes](auto tag) -> Handler {
+  const Handler h = ForNumber(Stored(t), [lanes](auto tag) -> Handler {
     using T = typename decltype(tag)::Type;
     return lanes ? &PrintLanes<T> : &Print<T>;
   });

@@ -66,12 +66,15 @@ struct Unit {
   [[noreturn]] void Fail(const std::string& s) const { context.Fail(in, s); }
 };
 
-void CheckCounts(const Unit& u, const Transfer& t) {
+// Counts the command and checks its numbers; false when it moves nothing.
+bool Begin(Core& core, const Unit& u, const Transfer& t) {
   if (t.len < 0) u.Fail("the burst length is " + std::to_string(t.len));
   if (t.rows.count < 0) u.Fail("the burst count is " + std::to_string(t.rows.count));
   for (int i = 0; i < t.n_outer; ++i) {
     if (t.outer[i].count < 0) u.Fail("a loop count is " + std::to_string(t.outer[i].count));
   }
+  ++core.dma_commands;
+  return t.len != 0 && t.rows.count != 0;
 }
 
 void Fill(uint8_t* p, int64_t bytes, uint64_t value, int element) {
@@ -79,12 +82,10 @@ void Fill(uint8_t* p, int64_t bytes, uint64_t value, int element) {
 }
 
 bool RunGmUb(Core& core, const Command& c) {
-  Unit u(core, c, "MTE2");
+  const Unit u(core, c, "MTE2");
   const Context& m = u.context;
-  Transfer t = Unpack(c);
-  CheckCounts(u, t);
-  ++core.dma_commands;
-  if (t.len == 0 || t.rows.count == 0) return true;
+  const Transfer t = Unpack(c);
+  if (!Begin(core, u, t)) return true;
   const int pads = static_cast<int>(c.inst->c);
   const int element = static_cast<int>(c.inst->e), value_bytes = static_cast<int>(c.inst->flag);
   const int64_t left = pads == 3 ? static_cast<int64_t>(t.rest[1]) * element : 0;
@@ -155,12 +156,10 @@ void CombineRow(const Unit& u, const StoreAtomic& mode, uint8_t* to, const uint8
 
 // The last value is the atomic mode at issue.
 bool RunUbGm(Core& core, const Command& c) {
-  Unit u(core, c, "MTE3");
+  const Unit u(core, c, "MTE3");
   const Context& m = u.context;
-  Transfer t = Unpack(c);
-  CheckCounts(u, t);
-  ++core.dma_commands;
-  if (t.len == 0 || t.rows.count == 0) return true;
+  const Transfer t = Unpack(c);
+  if (!Begin(core, u, t)) return true;
   const StoreAtomic mode = StoreAtomic::Unpack(t.rest[0]);
   const int element = static_cast<int>(c.inst->e);
   // Sums of floats depend on the order of the cores, everything else does not.
@@ -180,13 +179,11 @@ bool RunUbGm(Core& core, const Command& c) {
 
 // Lengths and gaps in blocks of 32 bytes; a gap runs from the end of a burst to the start of the next one.
 bool RunUbUb(Core& core, const Command& c) {
-  Unit u(core, c, "V");
+  const Unit u(core, c, "V");
   const Context& m = u.context;
-  Transfer t = Unpack(c);
-  CheckCounts(u, t);
-  ++core.dma_commands;
+  const Transfer t = Unpack(c);
+  if (!Begin(core, u, t)) return true;
   const int64_t len = t.len * kBlock;
-  if (len == 0) return true;
   for (int64_t r = 0; r < t.rows.count; ++r) {
     const uint8_t* from = m.Ub(u.in, t.src, r * (len + t.rows.src * kBlock), len, kBlock);
     uint8_t* to = m.Ub(u.in, t.dst, r * (len + t.rows.dst * kBlock), len, kBlock);

@@ -98,9 +98,7 @@ void CompileDivision(Builder& b, const Op& op) {
 template <class F>
 void CompileInteger(Builder& b, const Op& op) {
   b.ExpectCounts(op, 2, 1);
-  DType t = b.Type(op.operands[0]).dtype;
-  const bool bitwise = std::is_same_v<F, And> || std::is_same_v<F, Or> || std::is_same_v<F, Xor>;
-  if (t == DType::kI1 && bitwise) t = DType::kU8;
+  const DType t = IntegerType<F>(b.Type(op.operands[0]).dtype);
   Emit2(b, op, ForInteger(t, [](auto tag) -> Handler { return &Binary<F, typename decltype(tag)::Type>; }));
 }
 
@@ -156,7 +154,7 @@ void CompileCmp(Builder& b, const Op& op) {
   b.Expect(t.kind == Kind::kScalar || t.kind == Kind::kPointer, "expected scalars");
   b.ExpectSame(op.operands[0], op.operands[1]);
   b.Expect(b.Type(op.results[0]).dtype == DType::kI1, "the result of cmp is an i1");
-  const DType d = t.kind == Kind::kPointer ? DType::kU64 : t.dtype == DType::kI1 ? DType::kU8 : t.dtype;
+  const DType d = ComparedType(t);
   const Handler h = ForPredicate(b, b.TextAttribute(op, "pred", ""), [&](auto f) -> Handler {
     return ForNumber(d, [](auto tag) -> Handler { return &Cmp<decltype(f), typename decltype(tag)::Type>; });
   });
@@ -192,7 +190,7 @@ void CompileCast(Builder& b, const Op& op) {
   if (d == DType::kI1) {
     h = IsInteger(s) ? &CastToBit : nullptr;
   } else {
-    h = ForNumber(s == DType::kI1 ? DType::kU8 : s, [d](auto from) -> Handler {
+    h = ForNumber(Stored(s), [d](auto from) -> Handler {
       return ForNumber(
           d, [](auto to) -> Handler { return &Cast<typename decltype(from)::Type, typename decltype(to)::Type>; });
     });

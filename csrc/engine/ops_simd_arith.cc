@@ -233,12 +233,7 @@ Operands Check(Builder& b, const Op& op, size_t operands, uint8_t types) {
   return {t.dtype, ByteSize(t.dtype)};
 }
 
-void EmitVector(Builder& b, const Op& op, Handler h, uint32_t second) {
-  const uint32_t a = b.Vector(op.operands[0]), m = b.Mask(op.operands.back());
-  const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(h, kCountVector);
-  in.d = d.slot, in.a = a, in.b = second, in.c = m;
-}
+void EmitVector(Builder& b, const Op& op, Handler h, uint32_t second) { EmitMasked(b, op, h).b = second; }
 
 // Operations on which signedness has no influence share one instantiation per width.
 template <class F>
@@ -432,6 +427,14 @@ void CompileCmps(Builder& b, const Op& op) { CompileCompare(b, op, true); }
 constexpr uint8_t kInts32 = kInt8 | kInt16 | kInt32;
 
 }  // namespace
+
+Inst& EmitMasked(Builder& b, const Op& op, Handler h) {
+  const uint32_t a = b.Vector(op.operands[0]), m = b.Mask(op.operands.back());
+  const Place d = b.Define(op.results[0]);
+  Inst& in = b.Emit(h, kCountVector);
+  in.d = d.slot, in.a = a, in.c = m;
+  return in;
+}
 
 const OpTable& SimdArithmeticOps() {
   static const OpTable table = {

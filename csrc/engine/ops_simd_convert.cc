@@ -368,10 +368,8 @@ void CompileConvert(Builder& b, const Op& op) {
     index = part[1] - '0';
   }
   if (Handler fast = FastHandler(from, to, r, saturate)) h = fast;
-  const uint32_t a = b.Vector(op.operands[0]), m = b.Mask(op.operands[1]);
-  const Place place = b.Define(op.results[0]);
-  Inst& in = b.Emit(h, kCountVector);
-  in.d = place.slot, in.a = a, in.c = m, in.flag = saturate, in.imm = index;
+  Inst& in = EmitMasked(b, op, h);
+  in.flag = saturate, in.imm = index;
   in.e = to == DType::kHiF8 ? static_cast<uint32_t>(hybrid) : static_cast<uint32_t>(r);
 }
 
@@ -399,10 +397,7 @@ void CompileTruncate(Builder& b, const Op& op) {
         return &Truncate<Trunc, T>;
     }
   });
-  const uint32_t a = b.Vector(op.operands[0]), m = b.Mask(op.operands[1]);
-  const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(h, kCountVector);
-  in.d = d.slot, in.a = a, in.c = m;
+  EmitMasked(b, op, h);
 }
 
 void CompileMultiplyNarrow(Builder& b, const Op& op) {
@@ -417,10 +412,9 @@ void CompileMultiplyNarrow(Builder& b, const Op& op) {
   const std::string rounding = b.TextAttribute(op, "rnd", "A"), part = b.TextAttribute(op, "part", "");
   b.Expect(rounding == "A", "unsupported rounding " + rounding);
   b.Expect(part == "EVEN" || part == "ODD", "part is EVEN or ODD, found " + (part.empty() ? "none" : part));
-  const uint32_t a = b.Vector(op.operands[0]), s = b.Scalar(op.operands[1]), m = b.Mask(op.operands[2]);
-  const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(&MultiplyNarrow, kCountVector);
-  in.d = d.slot, in.a = a, in.b = s, in.c = m, in.imm = part == "ODD";
+  const uint32_t s = b.Scalar(op.operands[1]);
+  Inst& in = EmitMasked(b, op, &MultiplyNarrow);
+  in.b = s, in.imm = part == "ODD";
 }
 
 }  // namespace

@@ -60,11 +60,7 @@ void CompileSqueeze(Builder& b, const Op& op) {
   b.ExpectSame(op.operands[0], op.results[0]);
   const int bytes = ByteSize(b.Type(op.operands[0]).dtype);
   b.ExpectMask(op.operands[1], bytes);
-  const uint32_t a = b.Vector(op.operands[0]), m = b.Mask(op.operands[1]);
-  const Place d = b.Define(op.results[0]);
-  Inst& in =
-      b.Emit(ForWidth(bytes, [](auto tag) -> Handler { return &Squeeze<typename decltype(tag)::Type>; }), kCountVector);
-  in.d = d.slot, in.a = a, in.c = m;
+  EmitMasked(b, op, ForWidth(bytes, [](auto tag) -> Handler { return &Squeeze<typename decltype(tag)::Type>; }));
 }
 
 void CompileCountBefore(Builder& b, const Op& op) {
@@ -93,10 +89,9 @@ void CompileHistogram(Builder& b, const Op& op) {
   b.ExpectMask(op.operands[2], 1);
   const int64_t bin = b.IntegerAttribute(op, "bin", 0);
   b.Expect(bin == 0 || bin == 1, "bin is 0 or 1, found " + std::to_string(bin));
-  const uint32_t acc = b.Vector(op.operands[0]), s = b.Vector(op.operands[1]), m = b.Mask(op.operands[2]);
-  const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(&Histogram<kCumulative>, kCountVector);
-  in.d = d.slot, in.a = acc, in.b = s, in.c = m, in.imm = 128 * bin;
+  const uint32_t s = b.Vector(op.operands[1]);
+  Inst& in = EmitMasked(b, op, &Histogram<kCumulative>);
+  in.b = s, in.imm = 128 * bin;
 }
 
 }  // namespace

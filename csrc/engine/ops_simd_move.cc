@@ -129,10 +129,8 @@ void CompileSelect(Builder& b, const Op& op) {
   b.ExpectSame(op.operands[0], op.results[0]);
   const int bytes = ByteSize(b.Type(op.operands[0]).dtype);
   b.ExpectMask(op.operands[2], bytes);
-  const uint32_t x = b.Vector(op.operands[0]), y = b.Vector(op.operands[1]), m = b.Mask(op.operands[2]);
-  const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(bytes == 1 ? &Select<1> : bytes == 2 ? &Select<2> : &Select<4>, kCountVector);
-  in.d = d.slot, in.a = x, in.b = y, in.c = m;
+  const uint32_t y = b.Vector(op.operands[1]);
+  EmitMasked(b, op, bytes == 1 ? &Select<1> : bytes == 2 ? &Select<2> : &Select<4>).b = y;
 }
 
 void CompileSelectIndexed(Builder& b, const Op& op) {
@@ -167,14 +165,17 @@ void CompileDup(Builder& b, const Op& op) {
     b.Expect(ByteSize(s.dtype) == ByteSize(t) && IsFloat(s.dtype) == IsFloat(t),
              std::string("the scalar is ") + Name(s.dtype) + ", the elements are " + Name(t));
   }
-  const uint32_t x = vector ? b.Vector(op.operands[0]) : b.Scalar(op.operands[0]), m = b.Mask(op.operands[1]);
+  const Handler h = ForWidth(ByteSize(t), [&](auto tag) -> Handler {
+    using T = typename decltype(tag)::Type;
+    return vector ? &DupLane<T> : &DupScalar<T>;
+  });
+  if (vector) {
+    EmitMasked(b, op, h);
+    return;
+  }
+  const uint32_t x = b.Scalar(op.operands[0]), m = b.Mask(op.operands[1]);
   const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(ForWidth(ByteSize(t),
-                             [&](auto tag) -> Handler {
-                               using T = typename decltype(tag)::Type;
-                               return vector ? &DupLane<T> : &DupScalar<T>;
-                             }),
-                    kCountVector);
+  Inst& in = b.Emit(h, kCountVector);
   in.d = d.slot, in.a = x, in.c = m;
 }
 

@@ -122,13 +122,6 @@ PTO_CLONES const Inst* GroupExtreme(Context& c, const Inst* in) {
   return in + 1;
 }
 
-void Emit(Builder& b, const Op& op, Handler h) {
-  const uint32_t a = b.Vector(op.operands[0]), m = b.Mask(op.operands[1]);
-  const Place d = b.Define(op.results[0]);
-  Inst& in = b.Emit(h, kCountVector);
-  in.d = d.slot, in.a = a, in.c = m;
-}
-
 DType Check(Builder& b, const Op& op) {
   b.ExpectCounts(op, 2, 1);
   b.ExpectVector(op.operands[0]);
@@ -170,26 +163,29 @@ void CompileAdd(Builder& b, const Op& op) {
     default:
       break;
   }
-  Emit(b, op, h);
+  EmitMasked(b, op, h);
 }
 
 void CompilePairAdd(Builder& b, const Op& op) {
   const DType t = Check(b, op);
   b.ExpectSame(op.operands[0], op.results[0]);
-  Emit(b, op, t == DType::kF16 ? &PairAdd<F16> : t == DType::kF32 ? &PairAdd<float> : static_cast<Handler>(nullptr));
+  EmitMasked(b, op,
+             t == DType::kF16   ? &PairAdd<F16>
+             : t == DType::kF32 ? &PairAdd<float>
+                                : static_cast<Handler>(nullptr));
 }
 
 template <class F, bool kGroup>
 void CompileExtreme(Builder& b, const Op& op) {
   const DType t = Check(b, op);
   b.ExpectSame(op.operands[0], op.results[0]);
-  Emit(b, op, ForNumber(t, [](auto tag) -> Handler {
-         using T = typename decltype(tag)::Type;
-         if constexpr (sizeof(T) == 8)
-           return nullptr;
-         else
-           return kGroup ? &GroupExtreme<F, T> : &FullExtreme<F, T>;
-       }));
+  EmitMasked(b, op, ForNumber(t, [](auto tag) -> Handler {
+               using T = typename decltype(tag)::Type;
+               if constexpr (sizeof(T) == 8)
+                 return nullptr;
+               else
+                 return kGroup ? &GroupExtreme<F, T> : &FullExtreme<F, T>;
+             }));
 }
 
 }  // namespace

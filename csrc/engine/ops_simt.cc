@@ -326,9 +326,7 @@ void CompileBinary(Builder& b, const Op& op) {
   b.ExpectCounts(op, 2, 1);
   b.ExpectSame(op.operands[0], op.operands[1]);
   b.ExpectSame(op.operands[0], op.results[0]);
-  DType t = b.Type(op.operands[0]).dtype;
-  const bool bitwise = std::is_same_v<F, And> || std::is_same_v<F, Or> || std::is_same_v<F, Xor>;
-  if (t == DType::kI1 && bitwise) t = DType::kU8;
+  const DType t = IntegerType<F>(b.Type(op.operands[0]).dtype);
   EmitBinary(b, op, kCommutes<F>, BinaryHandler<F, false, kFamily>(t), BinaryHandler<F, true, kFamily>(t));
 }
 
@@ -372,7 +370,7 @@ void CompileCmp(Builder& b, const Op& op) {
   b.ExpectSame(op.operands[0], op.operands[1]);
   b.Expect(b.Type(op.results[0]).dtype == DType::kI1, "the result of cmp is an i1");
   const ValueType& type = b.Type(op.operands[0]);
-  const DType t = type.kind == Kind::kPointer ? DType::kU64 : type.dtype == DType::kI1 ? DType::kU8 : type.dtype;
+  const DType t = ComparedType(type);
   const uint32_t n = type.kind == Kind::kShortVector ? type.lanes : 1;
   const Pair p = Operands(b, op.operands[0], op.operands[1], false);
   const Handler h = ForPredicate(b, b.TextAttribute(op, "pred", ""), [&](auto f) -> Handler {
@@ -411,7 +409,7 @@ void CompileCast(Builder& b, const Op& op) {
   if (d == DType::kI1) {
     h = ForInteger(s, [](auto tag) -> Handler { return &CastToBit<typename decltype(tag)::Type>; });
   } else {
-    h = ForNumber(s == DType::kI1 ? DType::kU8 : s, [d](auto from) -> Handler {
+    h = ForNumber(Stored(s), [d](auto from) -> Handler {
       return ForNumber(
           d, [](auto to) -> Handler { return &Cast<typename decltype(from)::Type, typename decltype(to)::Type>; });
     });
@@ -533,8 +531,7 @@ Handler LaneMoveHandler(int element_bytes, bool merge) {
 }
 
 Handler LaneWidenHandler(DType from) {
-  return ForInteger(from == DType::kI1 ? DType::kU8 : from,
-                    [](auto tag) -> Handler { return &WidenLanes<typename decltype(tag)::Type>; });
+  return ForInteger(Stored(from), [](auto tag) -> Handler { return &WidenLanes<typename decltype(tag)::Type>; });
 }
 
 const OpTable& SimtOps() {

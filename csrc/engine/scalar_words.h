@@ -17,6 +17,16 @@ CastWords ParseCastWords(Builder& b, const Op& op, DType from, DType to);
 enum class PointerCast { kSameBits, kFromAddress, kToAddress };
 PointerCast ParsePointerCast(Builder& b, const ValueType& from, const ValueType& to);
 
+// Truth values are bytes of which the lowest bit counts.
+constexpr DType Stored(DType t) { return t == DType::kI1 ? DType::kU8 : t; }
+// Element type for which values of a type are compared, pointers by their bits.
+inline DType ComparedType(const ValueType& t) { return t.kind == Kind::kPointer ? DType::kU64 : Stored(t.dtype); }
+// Element type of the integer operation F: those on bits take truth values too.
+template <class F>
+constexpr DType IntegerType(DType t) {
+  return std::is_same_v<F, And> || std::is_same_v<F, Or> || std::is_same_v<F, Xor> ? Stored(t) : t;
+}
+
 // f(Eq()) ... by the name of a comparison.
 template <class F>
 Handler ForPredicate(Builder& b, const std::string& name, F f) {

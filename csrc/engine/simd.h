@@ -15,6 +15,10 @@ inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 // The pointer is one into UB.
 void ExpectUb(Builder& b, uint32_t pointer);
 
+// An instruction from a register (the first operand, slot a) under a mask (the last one, slot c) to a register (slot
+// d).
+Inst& EmitMasked(Builder& b, const Op& op, Handler h);
+
 // The bits that count for elements of this many bytes: the lowest of each group.
 template <int kBytes>
 inline constexpr uint64_t kLaneBits = kBytes == 1   ? ~UINT64_C(0)
