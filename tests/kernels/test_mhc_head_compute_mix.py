@@ -72,6 +72,7 @@ def test_backward_of_saturated_weights():
         assert torch.equal(gradient, torch.zeros_like(gradient))
 
 
+@pytest.mark.slow
 def test_two_streams():
     """The kernels are general in the number of streams; the package's functions ask for four."""
     tokens, streams = 640, 2

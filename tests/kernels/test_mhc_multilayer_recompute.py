@@ -79,7 +79,7 @@ def layer_by_layer(first, pre_mix, layer_output, post_mix, comb_mix, layer_input
             first = mhc_post_fwd(layer_output[layer][None], first[None], *mixes, residual[layer][None])[0]
 
 
-@pytest.mark.parametrize("hidden", [2560, 7168])
+@pytest.mark.parametrize("hidden", [pytest.param(2560, marks=pytest.mark.slow), 7168])
 @pytest.mark.parametrize(("layers", "posts"), [(3, 3), (3, 2)])
 def test_the_bits_of_the_single_steps(layers, posts, hidden):
     for tokens in (1, 131):
