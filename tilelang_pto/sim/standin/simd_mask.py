@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 I32 = PLAIN["i32"]
 
 PATTERNS = frozenset({"ALL", "ALLF", "H", "Q", "M3", "M4", *(f"VL{n}" for n in range(1, 129))})
-#: First-n patterns that the hardware has for ``pge``.
-SHORT = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 
 
 def _pattern(rec: Recorder, value: Any) -> str:
