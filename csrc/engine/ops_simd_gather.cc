@@ -8,10 +8,10 @@
 namespace pto::engine {
 namespace {
 
-// Base of a gather or scatter: aligned to a block, its elements checked one by one.
-inline int64_t Base(Context& c, const Inst* in) {
+// Base of a gather or scatter: aligned to what one index moves, an element or a block; the places are checked one by one.
+inline int64_t Base(Context& c, const Inst* in, int64_t alignment) {
   const int64_t base = OffsetOf(c.S<uint64_t>(in->a));
-  if (base & 31) c.FailAlignment(in, base, 32);
+  if (base & (alignment - 1)) c.FailAlignment(in, base, alignment);
   return base;
 }
 
@@ -27,7 +27,7 @@ inline uint8_t* Element(Context& c, const Inst* in, int64_t base, uint64_t index
 // d: register, a: pointer, b: indices, c: mask
 template <class T, class I>
 const Inst* Gather(Context& c, const Inst* in) {
-  const int64_t base = Base(c, in);
+  const int64_t base = Base(c, in, sizeof(T));
   const I* index = c.V<I>(in->b);
   const uint64_t* m = c.M(in->c);
   I out[kLanes<I>] = {};
@@ -43,7 +43,7 @@ const Inst* Gather(Context& c, const Inst* in) {
 
 // Block k of the result: 32 bytes at base + offset[k].
 const Inst* GatherBlocks(Context& c, const Inst* in) {
-  const int64_t base = Base(c, in);
+  const int64_t base = Base(c, in, 32);
   const uint32_t* offset = c.V<uint32_t>(in->b);
   const uint64_t* m = c.M(in->c);
   uint8_t out[kVectorBytes] = {};
@@ -62,7 +62,7 @@ const Inst* GatherBlocks(Context& c, const Inst* in) {
 // d: value, a: pointer, b: indices, c: mask. A value lane is as wide as an index, its low part is stored.
 template <class T, class I>
 const Inst* Scatter(Context& c, const Inst* in) {
-  const int64_t base = Base(c, in);
+  const int64_t base = Base(c, in, sizeof(T));
   const I *index = c.V<I>(in->b), *value = c.V<I>(in->d);
   const uint64_t* m = c.M(in->c);
   for (int i = 0; i < kLanes<I>; ++i) {

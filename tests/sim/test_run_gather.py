@@ -43,6 +43,32 @@ def test_gather_of_bytes_extends_with_zeros(dtype: str, result: str) -> None:
     same(found.view(np.uint16), data.view(np.uint8)[place].astype(np.uint16))
 
 
+@pytest.mark.parametrize(("dtype", "index"), [("ui8", "ui16"), ("f16", "ui16"), ("f32", "ui32")])
+def test_base_between_blocks(dtype: str, index: str) -> None:
+    """The base is aligned to an element, not to a block."""
+    n, width = lanes(index), bits(index)
+    data, values, place = table(dtype, 500), table(index, n), RNG.permutation(400)[:n]
+    found = in_ub(
+        f"""\
+        m = pto.pset_b{width}("ALL")
+        pto.vsts(pto.vgather2(pto.addptr(t, 5), pto.vlds(i, 0), m), c, 0, m, dist="NORM_B{width}")
+        pto.vscatter({"pto.vbitcast(pto.vlds(v, 0), pto.ui8)" if dtype == "ui8" else "pto.vlds(v, 0)"}, pto.addptr(s, 3), pto.vlds(i, 0), m)
+        """,
+        {
+            "t": (dtype, data),
+            "i": (index, place),
+            "v": (index if dtype == "ui8" else dtype, values if dtype == "ui8" else values.view(NUMPY[dtype])),
+        },
+        {"c": (index if dtype == "ui8" else dtype, n), "s": (dtype, 500)},
+    )
+    unsigned = np.dtype(f"u{width // 8}")
+    element = np.dtype(f"u{data.itemsize}")
+    same(found["c"].view(unsigned), data.view(element)[place + 5].astype(unsigned))
+    scattered = np.zeros(500, element)
+    scattered[place + 3] = values.view(unsigned).astype(element)
+    same(found["s"].view(element), scattered)
+
+
 def test_gather_with_wide_indices() -> None:
     data, place = table("f16", 600), RNG.integers(0, 600, 64)
     found = in_ub(
@@ -148,7 +174,11 @@ def test_inactive_blocks_access_nothing() -> None:
     ("body", "message"),
     [
         ('pto.vgather2(t, pto.vadds(pto.vlds(i, 0), 65536, m), m)', "UB access out of bounds: 4 bytes at address 262144"),
-        ('pto.vgather2(pto.addptr(t, 4), pto.vlds(i, 0), m)', "address 16 is not a multiple of 32"),
+        ('pto.vgather2(pto.castptr(pto.const(2, dtype=pto.i64), pto.ptr(pto.i32, "ub")), pto.vlds(i, 0), m)',
+         "address 2 is not a multiple of 4"),
+        ('pto.vscatter(pto.vlds(t, 0), pto.castptr(pto.const(1, dtype=pto.i64), pto.ptr(pto.i32, "ub")), pto.vlds(i, 0), m)',
+         "address 1 is not a multiple of 4"),
+        ('pto.vgatherb(pto.addptr(t, 4), pto.vlds(i, 0), m)', "address 16 is not a multiple of 32"),
         ('pto.vscatter(pto.vlds(t, 0), t, pto.vneg(pto.vadds(pto.vlds(i, 0), 1, m), m), m)', "out of bounds"),
         ('pto.vgatherb(t, pto.vadds(pto.vlds(i, 0), 4, m), m)', "offset 4 of block 0 is not a multiple of 32"),
         ('pto.vsldb(pto.addptr(t, 1), 1, 0, m)', "address 4 is not a multiple of 32"),
