@@ -37,7 +37,12 @@ Transfer Unpack(const Command& c) {
   return t;
 }
 
-// f(source offset, destination offset) for each row, inner loop first.
+// Rows that touch in UB and fill no whole blocks lie back to back: only the first is aligned, only the last padded.
+bool Compact(const Transfer& t, int64_t ub_stride) {
+  return t.rows.count > 1 && ub_stride == t.len && t.len % kBlock != 0;
+}
+
+// f(source offset, destination offset, number of the row) for each row, inner loop first.
 template <class F>
 void ForRows(const Transfer& t, F f) {
   int64_t index[kMaxLoops] = {};
@@ -46,7 +51,7 @@ void ForRows(const Transfer& t, F f) {
     if (t.outer[i].count == 0) return;
   }
   for (;;) {
-    for (int64_t r = 0; r < t.rows.count; ++r) f(src + r * t.rows.src, dst + r * t.rows.dst);
+    for (int64_t r = 0; r < t.rows.count; ++r) f(src + r * t.rows.src, dst + r * t.rows.dst, r);
     int level = 0;
     for (; level < t.n_outer; ++level) {
       src += t.outer[level].src, dst += t.outer[level].dst;
@@ -94,9 +99,12 @@ bool RunGmUb(Core& core, const Command& c) {
   const int64_t written = left + t.len + right;
   // Without pad operands the rest of the last block of a row is unspecified.
   const uint8_t poison = 0xFF;
-  const int64_t total = (written + kBlock - 1) / kBlock * kBlock;
-  ForRows(t, [&](int64_t src, int64_t dst) {
-    uint8_t* to = m.Ub(u.in, t.dst, dst, total, kBlock);
+  const bool compact = Compact(t, t.rows.dst) && left == 0 && right == 0;
+  ForRows(t, [&](int64_t src, int64_t dst, int64_t row) {
+    const int64_t begin = compact ? dst % kBlock : 0;
+    const int64_t total =
+        compact && row + 1 < t.rows.count ? t.len : (begin + written + kBlock - 1) / kBlock * kBlock - begin;
+    uint8_t* to = m.Ub(u.in, t.dst, dst, total, compact && row > 0 ? 1 : kBlock);
     const uint8_t* from = m.Gm(u.in, t.src, src, t.len, Access::kRead, element);
     std::memcpy(to + left, from, static_cast<size_t>(t.len));
     core.dma_bytes += t.len;
@@ -164,8 +172,9 @@ bool RunUbGm(Core& core, const Command& c) {
   const int element = static_cast<int>(c.inst->e);
   // Sums of floats depend on the order of the cores, everything else does not.
   if (IsFloat(mode.type) && mode.operation == StoreAtomic::kAdd) core.AwaitTurn();
-  ForRows(t, [&](int64_t src, int64_t dst) {
-    const uint8_t* from = m.Ub(u.in, t.src, src, t.len, kBlock);
+  const bool compact = Compact(t, t.rows.src);
+  ForRows(t, [&](int64_t src, int64_t dst, int64_t row) {
+    const uint8_t* from = m.Ub(u.in, t.src, src, t.len, compact && row > 0 ? 1 : kBlock);
     uint8_t* to = m.Gm(u.in, t.dst, dst, t.len, Access::kWrite, element);
     if (__builtin_expect(mode.type == DType::kNone, 1)) {
       std::memcpy(to, from, static_cast<size_t>(t.len));

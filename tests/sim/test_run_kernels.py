@@ -256,6 +256,39 @@ def test_strided_copies():
     np.testing.assert_array_equal(r, np.pad(x[:4, :3], ((0, 0), (2, 3)), constant_values=-1))
 
 
+def test_rows_back_to_back():
+    """Rows of twelve bytes that touch in UB: only the first is aligned, only after the last one is there padding."""
+    text = kernel(
+        'x: pto.ptr(pto.f32, "gm"), o: pto.ptr(pto.f32, "gm"), r: pto.ptr(pto.f32, "gm")',
+        """\
+        u = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))
+        pto.mte_gm_ub(x, u, 0, 12, nburst=(5, 256, 12), pad=(pto.const(-1.0, dtype=pto.f32),))
+        pto.set_flag("MTE2", "MTE3")
+        pto.wait_flag("MTE2", "MTE3")
+        pto.mte_ub_gm(u, o, 12, nburst=(5, 12, 16))
+        pto.mte_ub_gm(u, r, 64, nburst=(1, 64, 64))
+        """,
+    )
+    x = np.arange(5 * 64, dtype=np.float32).reshape(5, 64)
+    o, r = np.full((5, 4), 7, np.float32), np.zeros(16, np.float32)
+    run(text, "k", x, o, r)
+    np.testing.assert_array_equal(o, np.pad(x[:, :3], ((0, 0), (0, 1)), constant_values=7))
+    np.testing.assert_array_equal(r, np.append(x[:, :3].ravel(), -1))
+
+
+@pytest.mark.parametrize(("length", "stride"), [(8, 12), (12, 20)])
+def test_rows_with_gaps_that_are_no_blocks_are_refused(length, stride):
+    text = kernel(
+        'o: pto.ptr(pto.f32, "gm")',
+        f"""\
+        u = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))
+        pto.mte_ub_gm(u, o, {length}, nburst=(2, {stride}, 32))
+        """,
+    )
+    with pytest.raises(SimulationError, match=f"address {stride} is not a multiple of 32"):
+        run(text, "k", np.zeros(16, np.float32))
+
+
 def test_ub_to_ub():
     text = kernel(
         'x: pto.ptr(pto.ui8, "gm"), o: pto.ptr(pto.ui8, "gm")',
