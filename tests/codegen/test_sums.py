@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tir_builder import access, elementwise, elementwise_body, immediate, op, pointer, sequence, simd_block, vector_kernel, view
+from tir_builder import access, elementwise, elementwise_body, immediate, op, pointer, sequence, simd_block, simt_block, vector_kernel, view
 from tvm import tirx
 
 from tilelang_pto.codegen import emit_module
@@ -244,6 +244,26 @@ def test_constants_of_ub_offsets_belong_to_the_pointer():
     text = emitted(body, out.data, n)
     assert "ub_f32_256 = pto.addptr(ub_f32, 256)" in text.split("pto.for_")[0]
     assert "+ 256" not in text
+
+
+@pytest.mark.parametrize("surface", ["2026-08", "2026-09"])
+def test_a_fixed_offset_needs_no_pointer_of_its_own(surface):
+    """An access adds its offset by itself."""
+    a, out = view(pointer("a", "int32"), "int32", 256), view(pointer("out", "int32"), "int32", 256)
+
+    def body(bx):
+        def thread(_):
+            total = tirx.BufferLoad(a, [immediate(5)]) + tirx.BufferLoad(a, [bx * 3 + 1])
+            return tirx.BufferStore(out, total, [bx])
+
+        return simt_block(1, thread)
+
+    module = vector_kernel("k", [a.data, out.data], body, cores=CORES)
+    text = emit_module(module, surface=surface_of(surface)).text
+    assert "addptr" not in text
+    values, result = np.arange(256, dtype="int32"), np.zeros(256, "int32")
+    run(text, "k", values, result, grid=CORES)
+    np.testing.assert_array_equal(result[:CORES], 5 + np.arange(CORES) * 3 + 1)
 
 
 def test_offsets_of_loop_variables_are_not_converted():

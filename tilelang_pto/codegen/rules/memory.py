@@ -205,7 +205,9 @@ def address(v: Visitor, data: Any, dtype: DType, index: Any, element: DType | No
         return Address(cast_pointer(v, whole, dtype), v.index(0))
     base = pointer_to(v, storage, dtype)
     fixed, moving = _split_terms(v, index)
-    return Address(at(v, base, fixed), v.arith.as_index(moving))
+    if moving.literal == 0 and storage.kind == "gm":
+        return Address(base, v.index(int(fixed.literal)) if isinstance(fixed.literal, int) else fixed)  # the access adds by itself
+    return Address(at(v, base, fixed), moving if v.region == "scalar" else v.arith.as_index(moving))
 
 
 def _private_address(v: Visitor, storage: Storage, dtype: DType, index: Any) -> Address:

@@ -65,8 +65,9 @@ def gemm_relu_kernel(a: pto.ptr(pto.bf16, "gm"), b: pto.ptr(pto.bf16, "gm"), c: 
             with pto.vecscope():
                 lanes = pto.pset_b32("PAT_ALL")
                 with pto.for_(0, 32, step=1) as r:
-                    r_x64 = pto.cast(r, pto.i32) * 64
-                    pto.vsts(pto.vrelu(pto.vlds(ub_f32_1, r_x64, pto.vreg_type(64, pto.f32)), lanes), ub_f32_1, r_x64, lanes, dist="NORM_B32")
+                    r_x64 = r * 64
+                    relu = pto.vrelu(pto.vlds(ub_f32_1, r_x64, pto.vreg_type(64, pto.f32)), lanes)
+                    pto.vsts(relu, ub_f32_1, r_x64, lanes, dist="NORM_B32")
             pto.set_flag("V", "MTE3", event_id=0)
             pto.wait_flag("V", "MTE3", event_id=0)
             index = pto.cast(w_1, pto.i32) * 8192 + sid_x4096 + core_id_x64
