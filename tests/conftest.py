@@ -25,6 +25,7 @@ for _name in (
     "TILELANG_DEFAULT_TARGET",
 ):
     os.environ.pop(_name, None)
+os.environ.pop("TILELANG_PTO_ULP", None)
 os.environ.pop("TILELANG_PTO_DEBUG", None)
 
 import tilelang_pto  # noqa: E402, F401

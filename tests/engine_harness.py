@@ -34,6 +34,11 @@ def same(found: np.ndarray, expected: object) -> None:
     np.testing.assert_array_equal(found.view(unsigned), np.ascontiguousarray(expected, found.dtype).view(unsigned))
 
 
+def flushed(values: np.ndarray) -> np.ndarray:
+    """Floats as the hardware's approximate functions take and give them: subnormal ones are zero."""
+    return np.where(np.abs(values) < ml_dtypes.finfo(values.dtype).smallest_normal, np.copysign(values.dtype.type(0), values), values)
+
+
 def _arrays(inputs: Arrays, outputs: dict[str, tuple[str, int]]) -> dict[str, tuple[str, np.ndarray]]:
     both = {**inputs, **{name: (dtype, np.zeros(count, NUMPY[dtype])) for name, (dtype, count) in outputs.items()}}
     return {name: (dtype, np.array(data, NUMPY[dtype], order="C")) for name, (dtype, data) in both.items()}
@@ -50,10 +55,12 @@ def in_ub(
     scope: str = "with pto.vecscope():",
     program=None,
     surface: str = "2026-09",
+    **options,
 ) -> dict[str, np.ndarray]:
     """Run ``body`` inside one vector function; every array is copied to UB, outputs are copied back. Names are UB pointers.
 
-    ``scope`` may be ``"if True:"`` for commands of the scalar unit that run on pipe V; ``program`` may change what was recorded.
+    ``scope`` may be ``"if True:"`` for commands of the scalar unit that run on pipe V; ``program`` may change what was recorded;
+    ``options`` are those of a launch.
     """
     arrays = _arrays(inputs, outputs)
     parameters, addresses, loads, stores = [], [], [], []
@@ -77,7 +84,7 @@ def in_ub(
     recorded = record_module("\n".join(lines) + "\n", "k.py", surface)
     if program is not None:
         program(recorded)
-    launch(recorded, [array for _, array in arrays.values()])
+    launch(recorded, [array for _, array in arrays.values()], **options)
     return {name: arrays[name][1] for name in outputs}
 
 

@@ -32,6 +32,25 @@ def test_help_has_examples(command):
     assert "tilelang-pto " + " ".join(command) in result.output
 
 
+@pytest.mark.parametrize("setting", ["exact", "perturb:7"])
+def test_the_demo_runs_with_the_error_asked_for(monkeypatch, setting):
+    import tilelang_pto.demo
+    from tilelang_pto.settings import perturbation
+
+    seen = []
+    monkeypatch.setenv("TILELANG_PTO_ULP", "perturb:1")
+    monkeypatch.setattr(tilelang_pto.demo, "main", lambda: seen.append(perturbation()) or 0)
+    assert run("demo").exit_code == 0
+    assert run("demo", "--ulp", setting).exit_code == 0
+    assert seen == [1, None if setting == "exact" else 7]
+
+
+def test_the_demo_refuses_a_setting_it_does_not_know(monkeypatch):
+    monkeypatch.setattr("tilelang_pto.demo.main", lambda: pytest.fail("ran"))
+    result = run("demo", "--ulp", "a bit")
+    assert result.exit_code != 0 and "--ulp=a bit is not understood" in str(result.exception)
+
+
 def test_emit_prints_text_that_check_accepts(tmp_path):
     emitted = run("emit", f"{KERNELS}:add_64")
     assert emitted.exit_code == 0, emitted.output

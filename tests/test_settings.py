@@ -45,7 +45,38 @@ def test_bad_threads(monkeypatch, text):
 
 
 @pytest.mark.parametrize(
-    ("variable", "text"), [("TILELANG_PTO_CHECK", "maybe"), ("TILELANG_PTO_DEBUG", "maybe"), ("TILELANG_PTO_THREADS", "x")]
+    ("text", "seed"), [("", None), (" exact ", None), ("perturb:0", 0), (" perturb:42", 42), ("perturb:" + "9" * 18, 10**18 - 1)]
+)
+def test_perturbation(monkeypatch, text, seed):
+    monkeypatch.setenv("TILELANG_PTO_ULP", text)
+    assert settings.perturbation() == seed
+
+
+BAD_PERTURBATIONS = [
+    "perturb",
+    "perturb:",
+    "perturb:-1",
+    "perturb:x",
+    "perturb: 1",
+    "exact:",
+    "exact:1",
+    "1",
+    "perturb:" + "9" * 19,
+    "Exact",
+]
+
+
+@pytest.mark.parametrize("text", BAD_PERTURBATIONS)
+def test_bad_perturbation(monkeypatch, text):
+    monkeypatch.setenv("TILELANG_PTO_ULP", text)
+    with pytest.raises(ConfigurationError, match=f"TILELANG_PTO_ULP={text} is not understood") as caught:
+        settings.perturbation()
+    assert "perturb:SEED" in caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [("TILELANG_PTO_CHECK", "maybe"), ("TILELANG_PTO_DEBUG", "maybe"), ("TILELANG_PTO_THREADS", "x"), ("TILELANG_PTO_ULP", "x")],
 )
 def test_bad_values_stop_a_build(cache_dir, monkeypatch, variable, text):
     monkeypatch.setenv(variable, text)

@@ -9,7 +9,7 @@ from typing import Any
 from tilelang_pto.errors import SimulationError
 from tilelang_pto.runtime.native import load
 
-__all__ = ["sim_launch", "sim_ops"]
+__all__ = ["sim_accuracy", "sim_launch", "sim_ops"]
 
 
 def _function(name: str) -> Any:
@@ -49,6 +49,7 @@ def sim_launch(
     grid: int = 1,
     host_threads: int = 0,
     max_steps: int = 0,
+    perturbation: int | None = None,
     text: str = "",
 ) -> dict[str, int]:
     """Run blocks ``0..grid-1`` of one function of a program.
@@ -60,6 +61,7 @@ def sim_launch(
         grid: number of blocks.
         host_threads: host threads to use; 0 means all.
         max_steps: instructions after which a block counts as endless; 0 means the default.
+        perturbation: seed with which approximate operations err by up to their documented error; None: they do not.
         text: the module text the program was recorded from; errors quote its line.
 
     Returns:
@@ -70,7 +72,8 @@ def sim_launch(
         SimulationError: the program is not valid, or was stopped.
     """
     launch = _function("tilelang_pto.sim_launch")
-    answer = json.loads(str(launch(program, function, [_tensor(a) for a in args], grid, host_threads, max_steps)))
+    seed = -1 if perturbation is None else perturbation
+    answer = json.loads(str(launch(program, function, [_tensor(a) for a in args], grid, host_threads, max_steps, seed)))
     if "error" in answer:
         raise _error(answer["error"], text.splitlines())
     return dict(answer)
@@ -94,3 +97,8 @@ def _error(error: dict[str, Any], lines: Sequence[str]) -> SimulationError:
 def sim_ops() -> list[str]:
     """Names of the operations that the engine executes, sorted."""
     return [str(name) for name in _function("tilelang_pto.sim_ops")()]
+
+
+def sim_accuracy() -> str:
+    """The engine's table of documented errors, as JSON; :mod:`tilelang_pto.sim.accuracy` reads it."""
+    return str(_function("tilelang_pto.sim_accuracy")())

@@ -72,6 +72,7 @@ def _build(mod: IRModule, target: Target) -> Module:
     from tilelang_pto.runtime.module import create_module
 
     settings.host_threads()  # what a launch would refuse is refused before the work
+    settings.perturbation()
     chosen = settings_of(target)
     return create_module(_emit(mod, target), pipeline.signatures(mod), device=chosen.device, surface=chosen.surface)
 

@@ -16,11 +16,14 @@ __all__ = [
     "SETTINGS",
     "THREADS_VARIABLE",
     "TIMEOUT_VARIABLE",
+    "ULP_VARIABLE",
     "architecture_family",
     "checking",
     "debugging",
     "host_threads",
     "keeping",
+    "parse_perturbation",
+    "perturbation",
     "tool_timeout",
 ]
 
@@ -30,8 +33,10 @@ THREADS_VARIABLE = "TILELANG_PTO_THREADS"
 KEEP_VARIABLE = "TILELANG_PTO_KEEP"
 TIMEOUT_VARIABLE = "TILELANG_PTO_TOOL_TIMEOUT"
 ARCH_VARIABLE = "TILELANG_PTO_ARCH"
+ULP_VARIABLE = "TILELANG_PTO_ULP"
 
 MAX_THREADS = 4096
+MAX_SEED_DIGITS = 18
 DEFAULT_TIMEOUT = 600.0
 MAX_TIMEOUT = 86400.0
 _FAMILY = re.compile(r"dav-[a-z]?[0-9]+")
@@ -97,9 +102,42 @@ def architecture_family() -> str:
     return text
 
 
+def parse_perturbation(text: str, name: str = ULP_VARIABLE) -> int | None:
+    """The seed of ``perturb:SEED``; None for ``exact`` and for nothing.
+
+    Args:
+        text: the setting.
+        name: what to call it in an error.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    word, _, seed = text.strip().partition(":")
+    if word in ("", "exact") and not seed and ":" not in text:
+        return None
+    if word == "perturb" and seed.isascii() and seed.isdigit() and len(seed) <= MAX_SEED_DIGITS:
+        return int(seed)
+    advice = f"use exact, or perturb:SEED with a number of at most {MAX_SEED_DIGITS} digits"
+    raise ConfigurationError(f"{name}={text.strip()} is not understood", advice=advice)
+
+
+def perturbation() -> int | None:
+    """Seed with which the simulator's approximate functions err by up to their documented error (docs/accuracy.md); None: they do not.
+
+    The native library reads the variable itself, by the same rules.
+    """
+    return parse_perturbation(os.environ.get(ULP_VARIABLE, ""))
+
+
+def _describe_perturbation() -> str:
+    seed = perturbation()
+    return "approximate functions as exact as the host's" if seed is None else f"approximate functions perturbed, seed {seed}"
+
+
 #: Every variable with what it is set to, for those who show or check them all.
 SETTINGS: dict[str, Callable[[], str]] = {
     THREADS_VARIABLE: lambda: f"{host_threads()} host threads" if host_threads() else "all host threads",
+    ULP_VARIABLE: _describe_perturbation,
     CHECK_VARIABLE: lambda: "emitted text is checked" if checking() else "emitted text is not checked",
     KEEP_VARIABLE: lambda: "files of a failed build are kept" if keeping() else "files of a failed build are removed",
     TIMEOUT_VARIABLE: lambda: f"a tool may run {tool_timeout():g} s",

@@ -12,9 +12,15 @@ namespace pto::engine {
 template <class T>
 using Wrap = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
+// F is an approximate function of the hardware (approximate.h).
+template <class F>
+inline constexpr bool kIsHardware = false;
+
 template <class F, class T>
 inline T Apply1(T a) {
-  if constexpr (kIsFloat<T>) {
+  if constexpr (kIsHardware<F> && kIsFloat<T>) {
+    return F::Apply(a);
+  } else if constexpr (kIsFloat<T>) {
     return FromFloat<T>(F::Float(ToFloat(a)));
   } else {
     return F::Int(a);
@@ -23,7 +29,9 @@ inline T Apply1(T a) {
 
 template <class F, class T>
 inline T Apply2(T a, T b) {
-  if constexpr (kIsFloat<T>) {
+  if constexpr (kIsHardware<F> && kIsFloat<T>) {
+    return F::Apply(a, b);
+  } else if constexpr (kIsFloat<T>) {
     return FromFloat<T>(F::Float(ToFloat(a), ToFloat(b)));
   } else {
     return F::Int(a, b);
@@ -55,6 +63,7 @@ struct Mul {
 // Integer division: callers refuse a zero divisor first; here it only must not trap.
 struct Div {
   static float Float(float a, float b) { return a / b; }
+  static double Wide(double a, double b) { return a / b; }
   template <class T>
   static T Int(T a, T b) {
     if (b == 0) return 0;
@@ -193,12 +202,15 @@ struct Abs {
 };
 struct Exp {
   static float Float(float a) { return std::exp(a); }
+  static double Wide(double a) { return std::exp(a); }
 };
 struct Log {
   static float Float(float a) { return std::log(a); }
+  static double Wide(double a) { return std::log(a); }
 };
 struct Sqrt {
   static float Float(float a) { return std::sqrt(a); }
+  static double Wide(double a) { return std::sqrt(a); }
 };
 struct Sin {
   static float Float(float a) { return std::sin(a); }

@@ -88,6 +88,8 @@ struct Context {
   int64_t budget = 0;  // steps left
   int64_t counts[kCounters] = {};
   int64_t thread_instructions = 0;
+  bool perturbed = false;  // approximate functions are off by up to their documented error
+  uint64_t seed = 0;       // of the perturbation
   const Code* code = nullptr;
   Core* core = nullptr;
   const char* pipe = "S";

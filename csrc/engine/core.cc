@@ -152,6 +152,8 @@ void Core::Reset(int64_t block_index, int64_t grid_size, const GlobalMemory& glo
   known_pages = PageRange();
   s.buffers = buffers_.data();
   s.budget = options_.max_steps_per_core;
+  s.perturbed = options_.perturbation.has_value();
+  s.seed = options_.perturbation.value_or(0);
   s.code = &function_.code;
   s.core = this;
   vector_ = s;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <unordered_set>
@@ -89,6 +90,8 @@ struct LaunchOptions {
   int poison_byte = 0xFF;                         // what fresh UB holds; 0xFF reads as NaN in every float type
   int64_t max_steps_per_core = INT64_C(1) << 40;  // instructions before a core counts as endless
   bool collect_stats = true;
+  // Seed: approximate functions give any of the results their documented error allows. None: the host's results.
+  std::optional<uint64_t> perturbation;
   // Takes what the blocks print, in their order; standard output when empty.
   std::function<void(const std::string&)> print;
 };
@@ -111,5 +114,14 @@ void Launch(const Program& program, const std::string& function, const std::vect
 
 // The opcodes the engine knows, sorted.
 std::vector<std::string> SupportedOps();
+
+// What is documented about an approximate function (accuracy_table.h). ulp 0: there is no figure.
+struct AccuracyFigure {
+  std::string op, region;
+  std::vector<DType> types;
+  int ulp;
+  std::string source, certainty;
+};
+std::vector<AccuracyFigure> AccuracyFigures();
 
 }  // namespace pto::engine

@@ -1,6 +1,7 @@
 // Scalar arithmetic, comparison, casts and queries: of the scalar unit, and inside vector functions.
 #include <algorithm>
 
+#include "approximate.h"
 #include "arith.h"
 #include "builder.h"
 #include "convert.h"
@@ -13,12 +14,24 @@ namespace {
 
 template <class F, class T>
 const Inst* Unary(Context& c, const Inst* in) {
+  if constexpr (Perturbs<F, T>()) {
+    if (c.perturbed) {
+      c.S<T>(in->d) = F::Perturbed(c.seed, c.S<T>(in->a));
+      return in + 1;
+    }
+  }
   c.S<T>(in->d) = Apply1<F>(c.S<T>(in->a));
   return in + 1;
 }
 
 template <class F, class T>
 const Inst* Binary(Context& c, const Inst* in) {
+  if constexpr (Perturbs<F, T>()) {
+    if (c.perturbed) {
+      c.S<T>(in->d) = F::Perturbed(c.seed, c.S<T>(in->a), c.S<T>(in->b));
+      return in + 1;
+    }
+  }
   c.S<T>(in->d) = Apply2<F>(c.S<T>(in->a), c.S<T>(in->b));
   return in + 1;
 }
@@ -134,6 +147,30 @@ void CompileFloat1(Builder& b, const Op& op) {
   Emit1(b, op, ForFloat(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler {
           return &Unary<F, typename decltype(tag)::Type>;
         }));
+}
+
+// Operations of a simt region whose operands are the same for all threads are computed once, as approximately as those
+// that are not. Nothing is documented of the scalar units: there the host's results stand.
+template <class F, Approximation kOp>
+void CompileApproximate1(Builder& b, const Op& op) {
+  if (b.unit() == kOnSimt)
+    CompileFloat1<Hardware<F, kOp>>(b, op);
+  else
+    CompileFloat1<F>(b, op);
+}
+
+void CompileApproximateDivision(Builder& b, const Op& op) {
+  if (b.unit() == kOnSimt && b.TextAttribute(op, "precision", "").empty())
+    CompileDivision<Hardware<Div, Approximation::div>>(b, op);
+  else
+    CompileDivision<Div>(b, op);
+}
+
+void CompileApproximatePower(Builder& b, const Op& op) {
+  if (b.unit() == kOnSimt)
+    CompileFloat2<Hardware<Pow, Approximation::pow>>(b, op);
+  else
+    CompileFloat2<Pow>(b, op);
 }
 
 void CompileFma(Builder& b, const Op& op) {
@@ -326,7 +363,7 @@ const OpTable& ScalarOps() {
       {"add", kScalarAnywhere, &CompileNumber<Add>},
       {"sub", kScalarAnywhere, &CompileNumber<Sub>},
       {"mul", kScalarAnywhere, &CompileNumber<Mul>},
-      {"div", kScalarAnywhere, &CompileDivision<Div>},
+      {"div", kScalarAnywhere, &CompileApproximateDivision},
       {"floordiv", kScalarAnywhere, &CompileDivision<FloorDiv>},
       {"rem", kScalarAnywhere, &CompileDivision<Rem>},
       {"and", kScalarAnywhere, &CompileInteger<And>},
@@ -338,14 +375,14 @@ const OpTable& ScalarOps() {
       {"max", kScalarAnywhere, &CompileNumber<Max>},
       {"minimum", kScalarAnywhere, &CompileFloat2<Minimum>},
       {"maximum", kScalarAnywhere, &CompileFloat2<Maximum>},
-      {"pow", kScalarAnywhere, &CompileFloat2<Pow>},
+      {"pow", kScalarAnywhere, &CompileApproximatePower},
       {"neg", kScalarAnywhere, &CompileNumber1<Neg>},
       {"abs", kScalarAnywhere, &CompileNumber1<Abs>},
-      {"exp", kScalarAnywhere, &CompileFloat1<Exp>},
-      {"log", kScalarAnywhere, &CompileFloat1<Log>},
-      {"sqrt", kScalarAnywhere, &CompileFloat1<Sqrt>},
-      {"sin", kScalarAnywhere, &CompileFloat1<Sin>},
-      {"cos", kScalarAnywhere, &CompileFloat1<Cos>},
+      {"exp", kScalarAnywhere, &CompileApproximate1<Exp, Approximation::exp>},
+      {"log", kScalarAnywhere, &CompileApproximate1<Log, Approximation::log>},
+      {"sqrt", kScalarAnywhere, &CompileApproximate1<Sqrt, Approximation::sqrt>},
+      {"sin", kScalarAnywhere, &CompileApproximate1<Sin, Approximation::sin>},
+      {"cos", kScalarAnywhere, &CompileApproximate1<Cos, Approximation::cos>},
       {"floor", kScalarAnywhere, &CompileFloat1<Floor>},
       {"ceil", kScalarAnywhere, &CompileFloat1<Ceil>},
       {"rint", kScalarAnywhere, &CompileFloat1<Rint>},

@@ -1,6 +1,7 @@
 // Vector arithmetic: binary, vector-scalar, unary, fused, compare.
 #include <algorithm>
 
+#include "approximate.h"
 #include "arith.h"
 #include "clones.h"
 #include "dispatch.h"
@@ -10,9 +11,21 @@
 namespace pto::engine {
 namespace {
 
+template <class F, class T>
+const Inst* PerturbedBinary(Context& c, const Inst* in) {
+  const T *a = c.V<T>(in->a), *b = c.V<T>(in->b);
+  T* d = c.V<T>(in->d);
+  for (int i = 0; i < kLanes<T>; ++i) d[i] = F::Perturbed(c.seed, a[i], b[i]);
+  ZeroInactive<sizeof(T)>(d, c.M(in->c));
+  return in + 1;
+}
+
 // d, a, b: registers; c: mask
 template <class F, class T>
 PTO_CLONES const Inst* Binary(Context& c, const Inst* in) {
+  if constexpr (Perturbs<F, T>()) {
+    if (c.perturbed) return PerturbedBinary<F, T>(c, in);
+  }
   const T* __restrict a = c.V<T>(in->a);
   const T* __restrict b = c.V<T>(in->b);
   T* __restrict d = c.V<T>(in->d);
@@ -55,9 +68,21 @@ PTO_CLONES const Inst* Unary(Context& c, const Inst* in) {
   return in + 1;
 }
 
+template <class F, class T>
+const Inst* PerturbedUnary(Context& c, const Inst* in) {
+  const T* a = c.V<T>(in->a);
+  T* d = c.V<T>(in->d);
+  const uint64_t* m = c.M(in->c);
+  for (int i = 0; i < kLanes<T>; ++i) d[i] = LaneActive<sizeof(T)>(m, i) ? F::Perturbed(c.seed, a[i]) : T{};
+  return in + 1;
+}
+
 // Costly functions: only the active lanes.
 template <class F, class T>
 PTO_CLONES const Inst* UnaryActive(Context& c, const Inst* in) {
+  if constexpr (Perturbs<F, T>()) {
+    if (c.perturbed) return PerturbedUnary<F, T>(c, in);
+  }
   const T* __restrict a = c.V<T>(in->a);
   T* __restrict d = c.V<T>(in->d);
   const uint64_t* m = c.M(in->c);
@@ -152,9 +177,14 @@ PTO_CLONES const Inst* ExpDif(Context& c, const Inst* in) {
   const uint64_t* m = c.M(in->c);
   constexpr int kStep = static_cast<int>(4 / sizeof(T));
   const int part = kStep == 1 ? 0 : static_cast<int>(in->imm);
+  using Function = Hardware<Exp, Approximation::vexpdif>;
   for (int i = 0; i < 64; ++i) {
     const int lane = kStep * i + part;
-    d[i] = LaneActive<sizeof(T)>(m, lane) ? std::exp(ToFloat(a[lane]) - ToFloat(b[lane])) : 0.0f;
+    const float difference = ToFloat(a[lane]) - ToFloat(b[lane]);
+    if (!LaneActive<sizeof(T)>(m, lane))
+      d[i] = 0.0f;
+    else
+      d[i] = c.perturbed ? Function::Perturbed(c.seed, difference) : Function::Apply(difference);
   }
   return in + 1;
 }
@@ -263,8 +293,12 @@ void CompileDivide(Builder& b, const Op& op) {
   const Operands o = Check(b, op, 3, kInt16 | kInt32 | kHalf | kSingle);
   b.ExpectSame(op.operands[0], op.operands[1]);
   Handler h = nullptr;
+  // What PTODSL calls high precision is correctly rounded and keeps subnormals.
+  const std::string precision = b.TextAttribute(op, "precision", "");
+  b.Expect(precision.empty() || precision == "HighPrecision", "unknown precision " + precision);
   if (IsFloat(o.dtype)) {
-    h = BinaryHandler<Div, kHalf | kSingle>(o.dtype);
+    h = precision.empty() ? BinaryHandler<Hardware<Div, Approximation::vdiv>, kHalf | kSingle>(o.dtype)
+                          : BinaryHandler<Div, kHalf | kSingle>(o.dtype);
   } else {
     b.Expect(IsSigned(o.dtype), std::string("vector elements of type ") + Name(o.dtype) + " are not supported");
     h = o.bytes == 2 ? &IntegerDivide<int16_t> : &IntegerDivide<int32_t>;
@@ -460,9 +494,9 @@ const OpTable& SimdArithmeticOps() {
       {"vabs", kOnVector, &CompileUnary<Abs, kInts32 | kHalf | kSingle | kSignedOnly>},
       {"vneg", kOnVector, &CompileUnary<Neg, kInts32 | kHalf | kSingle | kSignedOnly>},
       {"vrelu", kOnVector, &CompileUnary<Relu, kInt32 | kHalf | kSingle | kSignedOnly>},
-      {"vexp", kOnVector, &CompileUnary<Exp, kHalf | kSingle>},
-      {"vln", kOnVector, &CompileUnary<Log, kHalf | kSingle>},
-      {"vsqrt", kOnVector, &CompileUnary<Sqrt, kHalf | kSingle>},
+      {"vexp", kOnVector, &CompileUnary<Hardware<Exp, Approximation::vexp>, kHalf | kSingle>},
+      {"vln", kOnVector, &CompileUnary<Hardware<Log, Approximation::vln>, kHalf | kSingle>},
+      {"vsqrt", kOnVector, &CompileUnary<Hardware<Sqrt, Approximation::vsqrt>, kHalf | kSingle>},
       {"vnot", kOnVector, &CompileNot},
       {"vmula", kOnVector, &CompileMula},
       {"vmadd", kOnVector, &CompileMadd},

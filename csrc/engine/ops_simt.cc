@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "approximate.h"
 #include "arith.h"
 #include "builder.h"
 #include "clones.h"
@@ -61,7 +62,33 @@ PTO_CLONES const Inst* WidenLanes(Context& c, const Inst* in) {
 // --- arithmetic: e components ---
 
 template <class F, class T>
+const Inst* PerturbedUnary(Context& c, const Inst* in) {
+  for (uint32_t k = 0; k < in->e; ++k) {
+    const uint32_t skip = k * static_cast<uint32_t>(c.threads);
+    const T* a = c.V<T>(in->a) + skip;
+    T* d = c.V<T>(in->d) + skip;
+    for (int i = c.mask.lo; i < c.mask.hi; ++i) d[i] = F::Perturbed(c.seed, a[i]);
+  }
+  return in + 1;
+}
+
+template <class F, class T, bool kUniformB>
+const Inst* PerturbedBinary(Context& c, const Inst* in) {
+  for (uint32_t k = 0; k < in->e; ++k) {
+    const uint32_t skip = k * static_cast<uint32_t>(c.threads);
+    const T* a = c.V<T>(in->a) + skip;
+    const T* b = kUniformB ? &c.S<T>(in->b) : c.V<T>(in->b) + skip;
+    T* d = c.V<T>(in->d) + skip;
+    for (int i = c.mask.lo; i < c.mask.hi; ++i) d[i] = F::Perturbed(c.seed, a[i], kUniformB ? *b : b[i]);
+  }
+  return in + 1;
+}
+
+template <class F, class T>
 PTO_CLONES const Inst* Unary(Context& c, const Inst* in) {
+  if constexpr (Perturbs<F, T>()) {
+    if (c.perturbed) return PerturbedUnary<F, T>(c, in);
+  }
   for (uint32_t k = 0; k < in->e; ++k) {
     const T* __restrict a = c.V<T>(in->a) + k * static_cast<uint32_t>(c.threads);
     T* __restrict d = c.V<T>(in->d) + k * static_cast<uint32_t>(c.threads);
@@ -74,6 +101,9 @@ PTO_CLONES const Inst* Unary(Context& c, const Inst* in) {
 // kUniformB: b is a scalar slot
 template <class F, class T, bool kUniformB>
 PTO_CLONES const Inst* Binary(Context& c, const Inst* in) {
+  if constexpr (Perturbs<F, T>()) {
+    if (c.perturbed) return PerturbedBinary<F, T, kUniformB>(c, in);
+  }
   for (uint32_t k = 0; k < in->e; ++k) {
     const T* __restrict a = c.V<T>(in->a) + k * static_cast<uint32_t>(c.threads);
     T* __restrict d = c.V<T>(in->d) + k * static_cast<uint32_t>(c.threads);
@@ -275,7 +305,7 @@ constexpr bool kCommutes = std::is_same_v<F, Add> || std::is_same_v<F, Mul> || s
 template <class F>
 constexpr bool kAnySign = kCommutes<F> || std::is_same_v<F, Sub>;
 template <class F>
-constexpr bool kDivides = std::is_same_v<F, Div> || std::is_same_v<F, FloorDiv> || std::is_same_v<F, Rem>;
+constexpr bool kDivides = std::is_base_of_v<Div, F> || std::is_same_v<F, FloorDiv> || std::is_same_v<F, Rem>;
 
 // A uniform second operand stays in the scalar frame.
 struct Pair {
@@ -330,6 +360,14 @@ void CompileBinary(Builder& b, const Op& op) {
   EmitBinary(b, op, kCommutes<F>, BinaryHandler<F, false, kFamily>(t), BinaryHandler<F, true, kFamily>(t));
 }
 
+// What PTODSL calls high precision is correctly rounded and keeps subnormals.
+void CompileDivision(Builder& b, const Op& op) {
+  if (b.TextAttribute(op, "precision", "") == "HighPrecision")
+    CompileBinary<Div, kNumbers>(b, op);
+  else
+    CompileBinary<Hardware<Div, Approximation::div>, kNumbers>(b, op);
+}
+
 void EmitUnary(Builder& b, const Op& op, Handler h) {
   b.ExpectCounts(op, 1, 1);
   b.ExpectSame(op.operands[0], op.results[0]);
@@ -351,6 +389,11 @@ void CompileFloatUnary(Builder& b, const Op& op) {
   EmitUnary(b, op, ForFloat(b.Type(op.operands[0]).dtype, [](auto tag) -> Handler {
               return &Unary<F, typename decltype(tag)::Type>;
             }));
+}
+
+template <class F, Approximation kOp>
+void CompileApproximate(Builder& b, const Op& op) {
+  CompileFloatUnary<Hardware<F, kOp>>(b, op);
 }
 
 void CompileFma(Builder& b, const Op& op) {
@@ -539,7 +582,7 @@ const OpTable& SimtOps() {
       {"add", kOnSimt, &CompileBinary<Add, kNumbers>},
       {"sub", kOnSimt, &CompileBinary<Sub, kNumbers>},
       {"mul", kOnSimt, &CompileBinary<Mul, kNumbers>},
-      {"div", kOnSimt, &CompileBinary<Div, kNumbers>},
+      {"div", kOnSimt, &CompileDivision},
       {"floordiv", kOnSimt, &CompileBinary<FloorDiv, kNumbers>},
       {"rem", kOnSimt, &CompileBinary<Rem, kNumbers>},
       {"and", kOnSimt, &CompileBinary<And, kIntegers>},
@@ -551,14 +594,14 @@ const OpTable& SimtOps() {
       {"max", kOnSimt, &CompileBinary<Max, kNumbers>},
       {"minimum", kOnSimt, &CompileBinary<Minimum, kFloats>},
       {"maximum", kOnSimt, &CompileBinary<Maximum, kFloats>},
-      {"pow", kOnSimt, &CompileBinary<Pow, kFloats>},
+      {"pow", kOnSimt, &CompileBinary<Hardware<Pow, Approximation::pow>, kFloats>},
       {"neg", kOnSimt, &CompileUnary<Neg>},
       {"abs", kOnSimt, &CompileUnary<Abs>},
-      {"exp", kOnSimt, &CompileFloatUnary<Exp>},
-      {"log", kOnSimt, &CompileFloatUnary<Log>},
-      {"sqrt", kOnSimt, &CompileFloatUnary<Sqrt>},
-      {"sin", kOnSimt, &CompileFloatUnary<Sin>},
-      {"cos", kOnSimt, &CompileFloatUnary<Cos>},
+      {"exp", kOnSimt, &CompileApproximate<Exp, Approximation::exp>},
+      {"log", kOnSimt, &CompileApproximate<Log, Approximation::log>},
+      {"sqrt", kOnSimt, &CompileApproximate<Sqrt, Approximation::sqrt>},
+      {"sin", kOnSimt, &CompileApproximate<Sin, Approximation::sin>},
+      {"cos", kOnSimt, &CompileApproximate<Cos, Approximation::cos>},
       {"floor", kOnSimt, &CompileFloatUnary<Floor>},
       {"ceil", kOnSimt, &CompileFloatUnary<Ceil>},
       {"rint", kOnSimt, &CompileFloatUnary<Rint>},

@@ -13,7 +13,6 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -24,6 +23,7 @@
 #include "engine/engine.h"
 #include "engine/float16.h"
 #include "ffi/npu_library.h"
+#include "ffi/settings.h"
 
 namespace pto::ffi {
 namespace {
@@ -54,21 +54,6 @@ struct Entry {
 
   size_t Arity() const { return function->parameters.size() + launch.size() + n_pointers; }
 };
-
-int HostThreads() {
-  const char* variable = std::getenv("TILELANG_PTO_THREADS");
-  std::string text = variable ? variable : "";
-  text.erase(0, text.find_first_not_of(" \t"));
-  text.erase(text.find_last_not_of(" \t") + 1);
-  if (text.empty()) return 0;
-  const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
-  const long value = digits ? std::strtol(text.c_str(), nullptr, 10) : -1;
-  if (value < 0 || value > 4096) {
-    Throw(kConfigurationError, "TILELANG_PTO_THREADS=" + text +
-                                   " is not a number of threads\n  instead: use a number from 1 to 4096, or 0 for all");
-  }
-  return static_cast<int>(value);
-}
 
 void* AsPointer(const Entry& e, const engine::Parameter& p, const tf::AnyView& value) {
   switch (value.type_index()) {
@@ -248,7 +233,12 @@ class PtoModuleObj : public tf::ModuleObj {
     }
     const auto& parameters = entry.function->parameters;
     engine::LaunchOptions options;
-    options.host_threads = HostThreads();
+    try {
+      options.host_threads = HostThreads();
+      options.perturbation = Perturbation();
+    } catch (const BadSetting& bad) {
+      Throw(kConfigurationError, bad.message + "\n  instead: " + bad.advice);
+    }
     const int64_t grid = ReadLaunch(entry, args, static_cast<int>(parameters.size()), options);
     std::vector<engine::Arg> values;
     values.reserve(parameters.size());

@@ -101,7 +101,7 @@ engine::Arg ScalarArg(const std::string& function, const engine::Parameter& p, c
 }
 
 std::string Launch(const tf::Bytes& bytes, const std::string& name, const tf::Array<tf::Any>& values, int64_t grid,
-                   int64_t host_threads, int64_t max_steps) {
+                   int64_t host_threads, int64_t max_steps, int64_t perturbation) {
   try {
     const auto program = engine::Program::Parse(bytes.data(), bytes.size());
     const engine::Function* f = program->Find(name);
@@ -125,6 +125,7 @@ std::string Launch(const tf::Bytes& bytes, const std::string& name, const tf::Ar
     }
     engine::LaunchOptions options;
     options.host_threads = static_cast<int>(host_threads);
+    if (perturbation >= 0) options.perturbation = static_cast<uint64_t>(perturbation);
     if (max_steps > 0) options.max_steps_per_core = max_steps;
     engine::LaunchStats stats;
     engine::Launch(*program, name, args, grid, options, &stats);
@@ -132,6 +133,19 @@ std::string Launch(const tf::Bytes& bytes, const std::string& name, const tf::Ar
   } catch (const engine::Error& e) {
     return ErrorText(e);
   }
+}
+
+// [{"op": ..., "region": ..., "types": [...], "ulp": ..., "source": ..., "certainty": ...}...]
+std::string AccuracyText() {
+  std::string out = "[";
+  for (const engine::AccuracyFigure& f : engine::AccuracyFigures()) {
+    std::string types;
+    for (const engine::DType t : f.types) types += (types.empty() ? "" : ", ") + Quoted(engine::Name(t));
+    out += std::string(out.size() > 1 ? ", " : "") + "{\"op\": " + Quoted(f.op) + ", \"region\": " + Quoted(f.region) +
+           ", \"types\": [" + types + "], \"ulp\": " + std::to_string(f.ulp) + ", \"source\": " + Quoted(f.source) +
+           ", \"certainty\": " + Quoted(f.certainty) + "}";
+  }
+  return out + "]";
 }
 
 tf::Array<tf::String> Ops() {
@@ -144,9 +158,11 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   tf::reflection::GlobalDef()
       .def("tilelang_pto.sim_launch",
            [](tf::Bytes program, tf::String function, tf::Array<tf::Any> args, int64_t grid, int64_t host_threads,
-              int64_t max_steps) {
-             return tf::String(Launch(program, std::string(function), args, grid, host_threads, max_steps));
+              int64_t max_steps, int64_t perturbation) {
+             return tf::String(
+                 Launch(program, std::string(function), args, grid, host_threads, max_steps, perturbation));
            })
+      .def("tilelang_pto.sim_accuracy", [] { return tf::String(AccuracyText()); })
       .def("tilelang_pto.sim_ops", [] { return Ops(); });
 }
 

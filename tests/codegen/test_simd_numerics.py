@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from engine_harness import flushed
 from simd_registers import SURFACES, evaluate, first, full, numpy_dtype, register, sample, ulps, wide
 from tir_builder import access, immediate, op, pointer, sequence, simd_block, vector_kernel
 from tvm import tirx
@@ -91,8 +92,9 @@ def test_unary(surface, name):
     if name == "vexp":
         a = np.clip(a, -80, 80)
     got = evaluate(surface, {"a": a}, "float32", lambda x: op(f"tl.simd.{name}", register("float32"), x, full("float32"), "MODE_ZEROING"))
+    operand = flushed(a) if name in ("vsqrt", "vexp", "vln") else a
     with np.errstate(divide="ignore"):
-        expected = UNARY[name](a.astype(np.float64)).astype(np.float32)
+        expected = UNARY[name](operand.astype(np.float64)).astype(np.float32)
     if name in ("vabs", "vneg", "vrelu", "vsqrt"):
         np.testing.assert_array_equal(got, expected)
     else:

@@ -21,6 +21,7 @@ from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.rules.simd_precise import HELPERS
 from tilelang_pto.codegen.surface import surface_of
 from tilelang_pto.errors import UnsupportedError
+from tilelang_pto.sim import run
 
 SMALLEST_NORMAL = np.float32(2.0**-126)
 LIMIT = 60_000
@@ -272,9 +273,15 @@ def wide_sample(seed: int) -> np.ndarray:
     return np.where(np.isnan(values), np.float32(2), values)
 
 
+@pytest.fixture(params=["exact", "perturb:1", "perturb:2", "perturb:3"])
+def raw_error(request, monkeypatch):
+    """How exact the simulator's raw operations are: corrections absorb their error."""
+    monkeypatch.setenv("TILELANG_PTO_ULP", request.param)
+
+
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("annotations", [{}, {"precision": 1}])
-def test_division_of_a_kernel(surface, annotations):
+def test_division_of_a_kernel(surface, annotations, raw_error):
     for seed in range(4):
         a, b = wide_sample(seed), wide_sample(seed + 50)
         got = evaluate(surface, {"a": a, "b": b}, "float32", lambda x, y: call("vdiv", *zeroing(x, y), **annotations))
@@ -298,10 +305,80 @@ def test_division_by_the_hardware(surface):
     got = evaluate(surface, {"a": a, "b": b}, "float32", lambda x, y: call("vdiv", *zeroing(x, y), precision=0))
     normal = (np.abs(a) >= SMALLEST_NORMAL) & (np.abs(b) >= SMALLEST_NORMAL) & (np.abs(expected) >= SMALLEST_NORMAL) & np.isfinite(expected)
     assert ulps(got[normal], expected[normal]).max() <= 1
+    tiny = np.abs(a) < SMALLEST_NORMAL
+    assert tiny.any() and (got[tiny] == 0).all()
+
+
+RAW = {"vdiv": np.divide, "vexp": np.exp, "vln": np.log, "vsqrt": np.sqrt}
 
 
 @pytest.mark.parametrize("surface", SURFACES)
-def test_subnormals_of_a_kernel(surface):
+@pytest.mark.parametrize("name", RAW)
+def test_raw_operations_vary_within_the_documented_error(surface, name, monkeypatch):
+    """With fast math a quotient, and without the annotation every other function, is what the hardware gives: within 1 ulp, and no more."""
+    rng = np.random.default_rng(20)
+    values = [rng.uniform(1.5, 60, 64).astype(np.float32) for _ in range(2 if name == "vdiv" else 1)]
+    mod = registers({f"a{k}": "float32" for k in range(len(values))}, "float32", lambda *x: call(name, *zeroing(*x)))
+    emitted = emit_module(mod, surface=surface_of(surface), fast_math=True)
+    assert not any(function in emitted.text for function, _ in HELPERS.values())
+    exact = RAW[name](*(v.astype(np.float64) for v in values))
+    unit = np.spacing(exact.astype(np.float32)).astype(np.float64)
+    changed = 0
+    for setting in ("exact", "perturb:1", "perturb:2"):
+        out = np.zeros(64, np.float32)
+        run(emitted.text, "map", *values, out, ulp=setting)
+        assert (np.abs(out - exact) / unit).max() <= (0.9 if setting == "exact" else 1)
+        changed += setting != "exact" and (out != exact.astype(np.float32)).any()
+    assert changed == 2
+
+
+PRECISE = {"vdiv": (1, "vdiv_exact"), "vexp": (2, "vexp_subnormal"), "vln": (2, "vln_subnormal"), "vsqrt": (2, "vsqrt_exact")}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("fast_math", [False, True])
+@pytest.mark.parametrize("name", PRECISE)
+def test_what_asks_for_precision_gets_the_correction(surface, fast_math, name):
+    """Fast math takes away only what nobody asked for by an annotation."""
+    precision, function = PRECISE[name]
+
+    def corrected(**annotations) -> bool:
+        arguments = (lambda x: (x, x)) if name == "vdiv" else (lambda x: (x,))
+        mod = registers({"a": "float32"}, "float32", lambda x: call(name, *zeroing(*arguments(x)), **annotations))
+        text = emit_module(mod, surface=surface_of(surface), fast_math=fast_math).text
+        body = text[text.index("with pto.vecscope") :]
+        assert (f" {function}(" in body) != (f"pto.{name}(" in body)
+        return f" {function}(" in body
+
+    assert corrected(precision=precision)
+    assert not corrected(precision=0)
+    assert corrected() == (name == "vdiv" and not fast_math)
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_square_roots_of_a_kernel(surface, raw_error):
+    for seed in range(4):
+        a = np.abs(wide_sample(seed))
+        got = evaluate(surface, {"a": a}, "float32", lambda x: call("vsqrt", *zeroing(x), precision=2))
+        assert same(got, np.sqrt(a)).all()
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_exponentials_and_logarithms_of_a_kernel(surface, raw_error):
+    """Precision 2 keeps subnormal values: within 1 ulp, an exponential that rounds once more within 1.51."""
+    rng = np.random.default_rng(21)
+    powers = np.concatenate([rng.uniform(-103.9, -87.4, 32), rng.uniform(-87, 88, 32)]).astype(np.float32)
+    got = evaluate(surface, {"a": powers}, "float32", lambda x: call("vexp", *zeroing(x), precision=2))
+    exact = np.exp(powers.astype(np.float64))
+    assert (np.abs(got - exact) / np.spacing(exact.astype(np.float32))).max() <= 1.51
+    operands = np.concatenate([rng.integers(1, 2**23, 32).astype(np.uint32).view(np.float32), rng.uniform(2, 1e30, 32).astype(np.float32)])
+    got = evaluate(surface, {"a": operands}, "float32", lambda x: call("vln", *zeroing(x), precision=2))
+    exact = np.log(operands.astype(np.float64))
+    assert (np.abs(got - exact) / np.spacing(np.abs(exact).astype(np.float32))).max() <= 1.01
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_subnormals_of_a_kernel(surface, raw_error):
     tiny = np.random.default_rng(3).integers(1, 2**23, 64).astype(np.uint32).view(np.float32)
     got = evaluate(surface, {"a": tiny}, "float32", lambda x: call("vsqrt", *zeroing(x), precision=2))
     np.testing.assert_array_equal(got, np.sqrt(tiny))

@@ -125,6 +125,43 @@ def test_bad_number_of_threads(module, monkeypatch, threads):
         module["bump"](torch.zeros(8), 0, 1.0, 1, 0, 32)
 
 
+EXP = """from ptodsl import pto
+
+@pto.jit(name="bump", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)
+def bump(x: pto.ptr(pto.f32, "gm"), n: pto.i32, by: pto.f32):
+    with pto.simt(64, 1, 1):
+        t = pto.get_tid_x()
+        pto.store(pto.exp(pto.load(x, t) * by), x, t)
+"""
+
+
+def test_perturbation(monkeypatch):
+    """Read at every call: the same kernel, exact and off by what is documented."""
+    module = make(EXP)
+    start = torch.linspace(-3, 3, 64)
+
+    def result(setting: str) -> torch.Tensor:
+        monkeypatch.setenv("TILELANG_PTO_ULP", setting)
+        x = start.clone()
+        module["bump"](x, 0, 1.0, 1, 0, 256)
+        return x
+
+    exact = result("exact")
+    assert torch.equal(exact, result(""))
+    assert torch.equal(result("perturb:1"), result(" perturb:1"))
+    for seed in (1, 2):
+        assert not torch.equal(result(f"perturb:{seed}"), exact)
+        torch.testing.assert_close(result(f"perturb:{seed}"), exact, rtol=2.0**-22, atol=0)
+    assert not torch.equal(result("perturb:1"), result("perturb:2"))
+
+
+@pytest.mark.parametrize("setting", ["perturb", "perturb:", "perturb:x", "exact:1", "perturb:-1", "perturb:" + "9" * 19])
+def test_bad_perturbation(module, monkeypatch, setting):
+    monkeypatch.setenv("TILELANG_PTO_ULP", setting)
+    with pytest.raises(ConfigurationError, match=f"TILELANG_PTO_ULP={setting} is not understood"):
+        module["bump"](torch.zeros(8), 0, 1.0, 1, 0, 32)
+
+
 def test_properties(module):
     assert module.kind == "pto"
     assert module.inspect_source() == TEXT

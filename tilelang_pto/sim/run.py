@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilelang_pto import settings
 from tilelang_pto.errors import SimulationError
 from tilelang_pto.sim.program import Function, Program, Type
 from tilelang_pto.sim.record import record_module
@@ -11,7 +12,9 @@ from tilelang_pto.sim.record import record_module
 __all__ = ["run"]
 
 
-def run(text_or_program: str | Program, kernel: str, *args: Any, grid: int = 1, host_threads: int = 0) -> dict[str, int]:
+def run(
+    text_or_program: str | Program, kernel: str, *args: Any, grid: int = 1, host_threads: int = 0, ulp: str | None = None
+) -> dict[str, int]:
     """Run blocks ``0..grid-1`` of one kernel on this machine.
 
     Args:
@@ -20,11 +23,14 @@ def run(text_or_program: str | Program, kernel: str, *args: Any, grid: int = 1, 
         args: one per parameter: NumPy or torch CPU arrays for pointers (written in place), numbers for scalars.
         grid: number of blocks.
         host_threads: host threads to use; 0 means all.
+        ulp: ``"exact"``, or ``"perturb:SEED"``: approximate operations err by up to their documented error (docs/accuracy.md);
+            what ``TILELANG_PTO_ULP`` says if not given.
 
     Returns:
         Counts of what was executed.
 
     Raises:
+        ConfigurationError: ``ulp`` or the variable is not understood.
         SimulationError: the text, the program or the arguments are refused, or the kernel was stopped.
     """
     from tilelang_pto import _native
@@ -32,7 +38,8 @@ def run(text_or_program: str | Program, kernel: str, *args: Any, grid: int = 1, 
     program = record_module(text_or_program) if isinstance(text_or_program, str) else text_or_program
     function = program.function(kernel)
     _check_arguments(function, args)
-    return _native.sim_launch(program.serialize(), kernel, args, grid=grid, host_threads=host_threads, text=program.text)
+    seed = settings.perturbation() if ulp is None else settings.parse_perturbation(ulp, "ulp")
+    return _native.sim_launch(program.serialize(), kernel, args, grid=grid, host_threads=host_threads, perturbation=seed, text=program.text)
 
 
 def _check_arguments(function: Function, args: tuple[Any, ...]) -> None:

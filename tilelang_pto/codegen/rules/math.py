@@ -217,7 +217,7 @@ def sqrt(v: Visitor, node: Any, a: Any) -> Value:
 
 @op("tirx.rsqrt", "tl.ieee_frsqrt", "extern:rsqrtf", "extern:rsqrt", "extern:hrsqrt", arity=1, emits="sqrt", dtypes=FLOATS)
 def rsqrt(v: Visitor, node: Any, a: Any) -> Value:
-    """``1 / sqrt(x)``: two roundings, at most 1.5 ulp from the exact value where division and root are correctly rounded."""
+    """``1 / sqrt(x)``: at most 1.5 ulp where division and root are correctly rounded, 3 ulp where they err by 1."""
     return _expand(v, "rsqrt", a, lambda x: 1.0 / x.call("sqrt"))
 
 

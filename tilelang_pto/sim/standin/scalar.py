@@ -339,7 +339,7 @@ def binary(rec: Recorder, opcode: str, a: Any, b: Any, attributes: dict[str, int
     """A binary scalar operation with the type rules of the operators."""
     sign = _SIGNS.get(opcode, opcode)
     if isinstance(a, VecValue) or isinstance(b, VecValue):
-        vector: SurfaceScalar = vector_binary(rec, opcode, a, b)
+        vector: SurfaceScalar = vector_binary(rec, opcode, a, b, attributes)
         return vector
     x, y = unify(rec, sign, a, b, opcode in ("div", "floordiv", "rem", "shr"))
     dtype = x.dtype
@@ -455,7 +455,10 @@ _register_arithmetic()
 def div(rec: Recorder, lhs: Any, rhs: Any, *, fastmath: Any = None, precision: Any = None) -> Any:
     """``pto.div(a, b)``: true division."""
     _flags(rec, None, fastmath)
-    return binary(rec, "div", lhs, rhs)
+    if precision not in (None, 0, 1, "Default", "HighPrecision"):
+        rec.refuse(f"precision={precision!r} is not legal", "pto.DivPrecision.Default or HighPrecision")
+    high = precision in (1, "HighPrecision")
+    return binary(rec, "div", lhs, rhs, {"precision": "HighPrecision"} if high else None)
 
 
 @entry("floordiv", aug=None)
@@ -653,7 +656,7 @@ _register_queries()
 # -- short vectors -----------------------------------------------------------------------------------------
 
 
-def vector_binary(rec: Recorder, opcode: str, a: Any, b: Any) -> Any:
+def vector_binary(rec: Recorder, opcode: str, a: Any, b: Any, attributes: dict[str, int | str | float] | None = None) -> Any:
     """An operator on two short vectors of one type."""
     if not isinstance(a, VecValue) or not isinstance(b, VecValue) or a.type != b.type:
         rec.refuse(
@@ -662,7 +665,7 @@ def vector_binary(rec: Recorder, opcode: str, a: Any, b: Any) -> Any:
         )
     if rec.surface == AUGUST and opcode not in ("add", "sub", "mul"):
         rec.refuse(f"short vectors of the 2026-08 API have no operator {_SIGNS.get(opcode, opcode)}", "+, - and *")
-    return rec.emit1(opcode, (a, b), a.type)
+    return rec.emit1(opcode, (a, b), a.type, attributes)
 
 
 def as_scalar(rec: Recorder, name: str, value: Any) -> SurfaceScalar:

@@ -1,0 +1,47 @@
+#include "ffi/settings.h"
+
+#include <cstdlib>
+
+namespace pto::ffi {
+namespace {
+
+std::string Read(const char* variable) {
+  const char* value = std::getenv(variable);
+  std::string text = value ? value : "";
+  text.erase(0, text.find_first_not_of(" \t"));
+  text.erase(text.find_last_not_of(" \t") + 1);
+  return text;
+}
+
+// Decimal digits, at most 18 of them.
+std::optional<uint64_t> Number(const std::string& text) {
+  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) {
+    return std::nullopt;
+  }
+  return std::strtoull(text.c_str(), nullptr, 10);
+}
+
+}  // namespace
+
+int HostThreads() {
+  const std::string text = Read("TILELANG_PTO_THREADS");
+  if (text.empty()) return 0;
+  const std::optional<uint64_t> threads = Number(text);
+  if (!threads || *threads > 4096) {
+    throw BadSetting{"TILELANG_PTO_THREADS=" + text + " is not a number of threads",
+                     "use a number from 1 to 4096, or 0 for all"};
+  }
+  return static_cast<int>(*threads);
+}
+
+std::optional<uint64_t> Perturbation() {
+  const std::string text = Read("TILELANG_PTO_ULP"), prefix = "perturb:";
+  if (text.empty() || text == "exact") return std::nullopt;
+  if (text.compare(0, prefix.size(), prefix) == 0) {
+    if (const std::optional<uint64_t> seed = Number(text.substr(prefix.size()))) return seed;
+  }
+  throw BadSetting{"TILELANG_PTO_ULP=" + text + " is not understood",
+                   "use exact, or perturb:SEED with a number of at most 18 digits"};
+}
+
+}  // namespace pto::ffi

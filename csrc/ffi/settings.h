@@ -1,0 +1,21 @@
+// Environment variables that a launch reads. The Python side (tilelang_pto/settings.py) has the same rules.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace pto::ffi {
+
+// A variable's value is not understood. what to say, and what to do instead.
+struct BadSetting {
+  std::string message, advice;
+};
+
+// TILELANG_PTO_THREADS: host threads of the simulator, 0 for all.
+int HostThreads();
+
+// TILELANG_PTO_ULP: the seed of `perturb:SEED`, nothing for `exact`.
+std::optional<uint64_t> Perturbation();
+
+}  // namespace pto::ffi
