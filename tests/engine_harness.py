@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
 
 import ml_dtypes
 import numpy as np
 
 from tilelang_pto.sim import record_module
+from tilelang_pto.sim.program import Program
 
 NUMPY = {
     "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "ui8": np.uint8, "i16": np.int16, "ui16": np.uint16,
@@ -81,10 +83,13 @@ def in_ub(
         textwrap.indent(textwrap.dedent(body), " " * 8),
         *(f"    {line}" for line in ('pto.set_flag("V", "MTE3")', 'pto.wait_flag("V", "MTE3")', *stores)),
     ]
-    recorded = record_module("\n".join(lines) + "\n", "k.py", surface)
+    text = "\n".join(lines) + "\n"
     if program is not None:
+        recorded = record_module(text, "k.py", surface)
         program(recorded)
-    launch(recorded, [array for _, array in arrays.values()], **options)
+        launch(recorded, [array for _, array in arrays.values()], **options)
+    else:
+        launch(serialized(text, surface), [array for _, array in arrays.values()], **options)
     return {name: arrays[name][1] for name in outputs}
 
 
@@ -98,9 +103,15 @@ def in_gm(body: str, inputs: Arrays, outputs: dict[str, tuple[str, int]], **opti
     return {name: array for name, (_, array) in arrays.items()}
 
 
-def launch(program, arrays: list[np.ndarray], **options) -> None:
+@functools.lru_cache(maxsize=64)
+def serialized(text: str, surface: str) -> bytes:
+    """The program of a text; tests that run one text on many inputs record it once."""
+    return record_module(text, "k.py", surface).serialize()
+
+
+def launch(program: Program | bytes, arrays: list[np.ndarray], **options) -> None:
     """Run kernel ``k``; types NumPy does not know go as bytes."""
     from tilelang_pto import _native
 
     plain = [a if a.dtype.isbuiltin == 1 else a.view(np.dtype(f"u{a.itemsize}")) for a in arrays]
-    _native.sim_launch(program.serialize(), "k", plain, **options)
+    _native.sim_launch(program if isinstance(program, bytes) else program.serialize(), "k", plain, **options)

@@ -23,3 +23,22 @@ def rounded(value: Fraction, letter: str) -> int:
     if letter == "A":
         return down + 1 if value > 0 else down
     return down + down % 2
+
+
+FLOATS = {"f32": (24, -126), "f16": (11, -14), "bf16": (8, -126)}
+"""Digits and least exponent."""
+
+
+def rounded_float(value: Fraction, dtype: str) -> float:
+    """The float nearest to a rational number, halves to even; infinite when it is too large."""
+    if value == 0:
+        return 0.0
+    digits, least = FLOATS[dtype]
+    exponent = abs(value).numerator.bit_length() - abs(value).denominator.bit_length()
+    exponent -= abs(value) < Fraction(2) ** exponent
+    step = Fraction(2) ** (max(exponent, least) - digits + 1)
+    nearest = rounded(value / step, "R") * step
+    greatest = (2 - Fraction(2) ** (1 - digits)) * Fraction(2) ** (1 - least)
+    if abs(nearest) > greatest:
+        return math.inf if value > 0 else -math.inf
+    return math.copysign(float(nearest), value)

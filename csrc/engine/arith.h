@@ -249,14 +249,23 @@ struct Not {
   }
 };
 
+// The sum as a double that rounds to fewer digits as the exact sum does: where it is not exact its last bit is 1.
+inline double SumRoundedToOdd(double a, double b) {
+  const double sum = a + b, part = sum - a;
+  const double lost = (a - (sum - part)) + (b - part);
+  const int64_t bits = BitCast<int64_t>(sum);
+  const int64_t step = (lost > 0) == (sum > 0) ? 1 : -1;
+  return BitCast<double>(bits + ((lost > 0 || lost < 0) && (bits & 1) == 0 ? step : 0));
+}
+
 // a * b + c, rounded once.
 template <class T>
 inline T MultiplyAdd(T a, T b, T c) {
   if constexpr (std::is_same_v<T, float>) {
     return std::fma(a, b, c);
   } else if constexpr (kIsFloat<T>) {
-    const double exact = static_cast<double>(ToFloat(a)) * ToFloat(b) + ToFloat(c);
-    return T{RoundToHalf(exact, std::is_same_v<T, F16>)};
+    const double product = static_cast<double>(ToFloat(a)) * ToFloat(b);  // exact
+    return T{RoundToHalf(SumRoundedToOdd(product, ToFloat(c)), std::is_same_v<T, F16>)};
   } else {
     return Add::Int(Mul::Int(a, b), c);
   }

@@ -1,4 +1,5 @@
-"""Random structured programs over mutable scalars: loops, branches, allocations inside loops, shared statements.
+"""Random structured programs over mutable scalars: for and while loops, branches, shared statements, in every nesting; on the scalar
+unit, in threads that diverge, and over registers of a SIMD vector function.
 
 Each program is interpreted by a few lines of Python and, independently, emitted and run on the simulator.
 """
@@ -9,7 +10,8 @@ import random
 
 import numpy as np
 import pytest
-from tir_builder import immediate, op, pointer, sequence, vector_kernel, view
+from simd_registers import full, run_kernel, store
+from tir_builder import immediate, op, pointer, sequence, simt_block, vector_kernel, view
 from tvm import tirx
 
 from tilelang_pto.codegen import emit_module
@@ -21,11 +23,17 @@ MODULUS = 101
 
 
 class Program:
-    """A random program over ``count`` variables; ``build`` gives TIR, ``interpret`` the expected values."""
+    """A random program over four variables; ``build`` gives TIR, ``interpret`` the expected values."""
+
+    WHILES = 0.0
+    """How often a statement is a while loop."""
+
+    DTYPE, NAMES = "int32", ("a", "b", "_in", "lambda")
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.buffers = [tirx.decl_buffer((1,), "int32", name=name, scope="local.var") for name in ("a", "b", "_in", "lambda")]
+        self.counters: list[tirx.Buffer] = []
+        self.buffers = [tirx.decl_buffer((1,), self.DTYPE, name=name, scope="local.var") for name in self.NAMES]
         self.loops: list[tirx.Var] = []
         self.shared: list = []
         self.body = self.block(depth=3, length=4)
@@ -45,9 +53,11 @@ class Program:
         choice = self.random.random()
         if depth > 0 and choice < 0.25:
             return self.loop(depth)
-        if depth > 0 and choice < 0.5:
+        if depth > 0 and choice < 0.45:
             return self.branch(depth)
-        if choice < 0.55 and self.shared:
+        if depth > 0 and choice < 0.45 + self.WHILES:
+            return self.while_loop(depth)
+        if choice < 0.6 and self.shared:
             return self.random.choice(self.shared)  # the very same TIR object a second time
         made = self.assignment()
         if self.random.random() < 0.2 and not self.loops:
@@ -80,6 +90,24 @@ class Program:
         if not self.loops:
             self.shared.append(loop)
         return loop
+
+    def while_loop(self, depth: int):
+        """``while count < limit and condition``: it ends whatever the body does to the variables."""
+        counter = tirx.decl_buffer((1,), "int32", name="count", scope="local.var")
+        self.counters.append(counter)
+        limit, zero = self.random.randint(0, 4), [immediate(0)]
+        condition, test = self.condition()
+        tir, execute_body = self.block(depth - 1, 3)
+        count = tirx.BufferLoad(counter, zero)
+
+        def execute(env):
+            rounds = 0
+            while rounds < limit and test(env):
+                rounds += 1
+                execute_body(env)
+
+        loop = tirx.While(tirx.And(count < limit, condition), sequence(tirx.BufferStore(counter, count + 1, zero), tir))
+        return sequence(tirx.BufferStore(counter, immediate(0), zero), loop), execute
 
     def branch(self, depth: int):
         condition, test = self.condition()
@@ -132,7 +160,7 @@ class Program:
 
     def build(self):
         out = pointer("out", "int32")
-        allocations = [tirx.AllocBuffer(buffer) for buffer in self.buffers]
+        allocations = [tirx.AllocBuffer(buffer) for buffer in (*self.buffers, *self.counters)]
         stores = [
             tirx.BufferStore(view(out, "int32", len(self.buffers)), tirx.BufferLoad(buffer, [immediate(0)]), [immediate(index)])
             for index, buffer in enumerate(self.buffers)
@@ -154,3 +182,130 @@ def test_random_program(seed, surface):
     out = np.full(len(program.buffers), -12345, np.int32)
     run(text, "program", out)
     assert out.tolist() == program.interpret(), text
+
+
+class WhileProgram(Program):
+    """With while loops."""
+
+    WHILES = 0.2
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("seed", range(30))
+def test_random_program_with_while_loops(seed, surface):
+    program = WhileProgram(seed)
+    text = emit_module(program.build(), surface=surface_of(surface)).text
+    require_clean(text, surface_of(surface))
+    out = np.full(len(program.buffers), -12345, np.int32)
+    run(text, "program", out)
+    assert out.tolist() == program.interpret(), text
+
+
+THREADS = 40
+
+
+class ThreadProgram(WhileProgram):
+    """Of one thread each: conditions and values depend on its number, so that threads take different ways."""
+
+    def __init__(self, seed: int) -> None:
+        self.unbound = tirx.Var("tx", "int32")
+        super().__init__(seed)
+
+    def leaf(self):
+        if self.random.random() < 0.25:
+            return self.unbound, lambda env: env["thread"]
+        return super().leaf()
+
+    def build(self):
+        out, count = pointer("out", "int32"), len(self.buffers)
+
+        def body(tx):
+            allocations = [tirx.AllocBuffer(buffer) for buffer in (*self.buffers, *self.counters)]
+            stores = [
+                tirx.BufferStore(view(out, "int32", count * THREADS), tirx.BufferLoad(buffer, [immediate(0)]), [tx * count + index])
+                for index, buffer in enumerate(self.buffers)
+            ]
+            return sequence(*allocations, tirx.Bind(self.unbound, tx), self.body[0], *stores)
+
+        return vector_kernel("program", [out], lambda _: simt_block(THREADS, body))
+
+    def interpret(self) -> list[int]:
+        results = []
+        for thread in range(THREADS):
+            env: dict = {**dict.fromkeys(range(len(self.buffers)), 0), "thread": thread}
+            self.body[1](env)
+            results += [env[index] for index in range(len(self.buffers))]
+        return results
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("seed", range(30))
+def test_random_program_of_threads_that_diverge(seed, surface):
+    program = ThreadProgram(seed)
+    text = emit_module(program.build(), surface=surface_of(surface)).text
+    require_clean(text, surface_of(surface))
+    out = np.full(len(program.buffers) * THREADS, -12345, np.int32)
+    run(text, "program", out)
+    assert out.tolist() == program.interpret(), text
+
+
+KIND = "int32x64"
+
+
+class RegisterProgram(Program):
+    """Over registers: values are vectors, loops and branches are those of the scalars in the vector function."""
+
+    DTYPE, NAMES = KIND, ("a", "_in", "lambda")
+
+    def register(self, depth: int):
+        choice = self.random.random()
+        if depth == 0 or choice < 0.3:
+            index = self.random.randrange(len(self.buffers))
+            return tirx.BufferLoad(self.buffers[index], [immediate(0)]), lambda env: env[index]
+        (a, va), (s, vs) = self.register(depth - 1), self.scalar()
+        mask, zeroing = full("int32"), "MODE_ZEROING"
+        if choice < 0.5:
+            return op("tl.simd.vadds", KIND, a, s, mask, zeroing), lambda env: va(env) + np.int32(vs(env))
+        (b, vb) = self.register(depth - 1)
+        name, model = self.random.choice(
+            [("vadd", np.add), ("vsub", np.subtract), ("vmul", np.multiply), ("vmax", np.maximum), ("vmin", np.minimum)]
+        )
+        return op(f"tl.simd.{name}", KIND, a, b, mask, zeroing), lambda env: model(va(env), vb(env))
+
+    def scalar(self):
+        if self.loops and self.random.random() < 0.7:
+            var = self.random.choice(self.loops)
+            return var, lambda env: env[var.name, id(var)]
+        number = self.random.randint(-9, 9)
+        return immediate(number), lambda env: number
+
+    def condition(self):
+        (a, va), (b, vb) = self.scalar(), self.scalar()
+        return tirx.LT(a + b, immediate(3)), lambda env: va(env) + vb(env) < 3
+
+    def assignment(self):
+        target = self.random.randrange(len(self.buffers))
+        tir, value = self.register(2)
+
+        def execute(env):
+            env[target] = value(env)
+
+        return tirx.BufferStore(self.buffers[target], tir, [immediate(0)]), execute
+
+    def statements(self, at):
+        loads = [op("tl.simd.vld", KIND, at(0, "int32", index * 64), "NORM") for index in range(3)]
+        starts = [tirx.BufferStore(buffer, load, [immediate(0)]) for buffer, load in zip(self.buffers, loads, strict=True)]
+        stores = [store(at, 1, "int32", tirx.BufferLoad(buffer, [immediate(0)]), index * 64) for index, buffer in enumerate(self.buffers)]
+        return [*(tirx.AllocBuffer(buffer) for buffer in self.buffers), *starts, self.body[0], *stores]
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("seed", range(40))
+def test_random_program_over_registers(seed, surface):
+    program = RegisterProgram(seed)
+    start = np.random.default_rng(seed).integers(-50, 50, 192).astype(np.int32)
+    (got,) = run_kernel(surface, [start], [("int32", 192)], program.statements)
+    env: dict = dict(enumerate(start.reshape(3, 64)))
+    with np.errstate(over="ignore"):
+        program.body[1](env)
+    np.testing.assert_array_equal(got, np.concatenate([env[index] for index in range(3)]))
