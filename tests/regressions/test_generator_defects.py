@@ -2,8 +2,8 @@
 
 D1   signed division printed as PTODSL's ``//``           test_truncating_division_*, test_floor_division_*
 D2   shifts by the sign bit, dynamic shifts               test_shift_left_reaches_the_sign_bit, test_shifts_by_a_runtime_amount
-D3   nd2nz scatter takes bytes for halves                 cube kernels: refused, test_cube_copies_are_refused
-D4   nd2nz masks that do not exist, unrolled passes       cube kernels: refused, test_cube_copies_are_refused
+D3   nd2nz scatter takes bytes for halves                 test_changes_of_layout_know_the_width_of_elements
+D4   nd2nz masks that do not exist, unrolled passes       test_changes_of_layout_know_the_width_of_elements, test_changes_of_layout_are_loops
 D5   device assert evaluated while tracing                test_an_assert_statement_is_never_decided_while_tracing
 D6   ``~`` and unknown externs die while tracing          test_bitwise_not_is_emitted, test_an_unknown_extern_is_refused
 D7   misaligned dynamic UB offsets reach the device       test_a_dynamic_misaligned_offset_is_reported
@@ -95,11 +95,34 @@ def test_shifts_by_a_runtime_amount(surface, dtype):
             np.testing.assert_array_equal(got, model(values, values & np.array(31, dtype)))
 
 
-@pytest.mark.parametrize("name", ["tl.ascend_copy_gm_to_cbuf", "tl.ascend_fill_l1", "tl.ascend_load_cbuf_to_ca"])
-def test_cube_copies_are_refused(name):
-    mod = vector_kernel("k", [], lambda _: tirx.Evaluate(op(name, "handle")))
-    with pytest.raises(UnsupportedError, match=name.replace(".", r"\.")):
-        emit_module(mod, surface=surface_of("2026-09"))
+def change_of_layout(at, rows, columns, ctype):
+    return tirx.Evaluate(op("tl.ascend_nd2nz_scatter", "handle", at(0, "uint8"), at(1, "uint8"), rows, columns, ctype, ctype))
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize(
+    ("ctype", "size", "columns"),
+    [("int8_t", 1, 96), ("uint8_t", 1, 32), ("float8_e4m3_t", 1, 64), ("half", 2, 48), ("bfloat16_t", 2, 16), ("float", 4, 24)],
+)
+def test_changes_of_layout_know_the_width_of_elements(surface, ctype, size, columns):
+    """Columns of 32 bytes one below the other, a block of padding behind each; widths that fill no register included."""
+    rows, blocks = 7, columns * size // 32
+    values = np.random.default_rng(columns).integers(0, 256, rows * columns * size).astype(np.uint8)
+    (got,) = run_kernel(surface, [values], [("uint8", blocks * (rows + 1) * 32)], lambda at: [change_of_layout(at, rows, columns, ctype)])
+    expected = values.reshape(rows, blocks, 32).transpose(1, 0, 2)
+    np.testing.assert_array_equal(got.reshape(blocks, rows + 1, 32)[:, :rows], expected)
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_changes_of_layout_are_loops(surface):
+    """The text does not grow with the rows and columns, and has legal predicates only (the checker knows them)."""
+    sizes = set()
+    for rows, columns in ((4, 272), (128, 1040)):
+        ub = tirx.decl_buffer((200_000,), "uint8", name="ub", scope="shared.dyn")
+        at = lambda number, dtype, ub=ub: access(ub.data, dtype, number * 100_000 // 32 * 32, 64)  # noqa: E731
+        body = sequence(tirx.AllocBuffer(ub), change_of_layout(at, rows, columns, "bfloat16_t"))
+        sizes.add(len(emitted(vector_kernel("k", [], lambda _, body=body: body), surface).splitlines()))
+    assert max(sizes) < 60 and max(sizes) - min(sizes) <= 4
 
 
 def test_an_assert_statement_is_never_decided_while_tracing():
