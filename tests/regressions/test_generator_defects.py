@@ -3,7 +3,7 @@
 D1   signed division printed as PTODSL's ``//``           test_truncating_division_*, test_floor_division_*
 D2   shifts by the sign bit, dynamic shifts               test_shift_left_reaches_the_sign_bit, test_shifts_by_a_runtime_amount
 D3   nd2nz scatter takes bytes for halves                 test_changes_of_layout_know_the_width_of_elements
-D4   nd2nz masks that do not exist, unrolled passes       test_changes_of_layout_know_the_width_of_elements, test_changes_of_layout_are_loops
+D4   nd2nz masks that do not exist, unrolled passes       test_changes_of_layout_are_loops
 D5   device assert evaluated while tracing                test_an_assert_statement_is_never_decided_while_tracing
 D6   ``~`` and unknown externs die while tracing          test_bitwise_not_is_emitted, test_an_unknown_extern_is_refused
 D7   misaligned dynamic UB offsets reach the device       test_a_dynamic_misaligned_offset_is_reported
