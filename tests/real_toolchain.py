@@ -1,6 +1,6 @@
 """The real PTODSL and ptoas of August 2026, where both are installed: their word on emitted texts.
 
-``ptodsl`` may live in another environment: ``TILELANG_PTO_PTODSL_PYTHON`` names its interpreter, ``PTOAS_BIN`` the assembler.
+``ptodsl`` may live in another environment: ``TILELANG_PTO_PTODSL_PYTHON`` names its interpreter, ``TILELANG_PTO_TEST_PTOAS`` the assembler (``PTOAS_BIN`` is a setting that tests do without).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["SURFACE", "assert_accepted", "real_toolchain"]
 
 SURFACE = "2026-08"
 PYTHON = os.environ.get("TILELANG_PTO_PTODSL_PYTHON", sys.executable)
-PTOAS = os.environ.get("PTOAS_BIN") or shutil.which("ptoas")
+PTOAS = os.environ.get("TILELANG_PTO_TEST_PTOAS") or shutil.which("ptoas")
 
 TRACE = """
 import importlib.util, pathlib, sys
