@@ -1,6 +1,7 @@
 """The real PTODSL and ptoas of August 2026, where both are installed: their word on emitted texts.
 
-``ptodsl`` may live in another environment: ``TILELANG_PTO_PTODSL_PYTHON`` names its interpreter, ``TILELANG_PTO_TEST_PTOAS`` the assembler (``PTOAS_BIN`` is a setting that tests do without).
+``ptodsl`` may live in another environment: ``TILELANG_PTO_PTODSL_PYTHON`` names its interpreter, ``TILELANG_PTO_TEST_PTOAS``
+the assembler (``PTOAS_BIN`` is a setting that tests do without).
 """
 
 from __future__ import annotations
