@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from fake_toolchain import FakeToolchain
 
 from tilelang_pto import cli
 
@@ -24,7 +25,7 @@ def one_line(text: str) -> str:
     return lines[-1]
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["emit"], ["check"], ["doctor"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["emit"], ["check"], ["build"], ["doctor"]])
 def test_help_has_examples(command):
     result = run(*command, "--help")
     assert result.exit_code == 0
@@ -310,9 +311,33 @@ def test_check_of_a_missing_or_binary_file(tmp_path):
 def test_doctor_lists_what_is_found():
     result = run("doctor")
     assert result.exit_code == 0, result.output
-    for name in ("TileLang", "PTODSL", "ptoas", "bisheng", "NPU", "native library", "surface", "device", "threads", "check", "debug"):
+    for name in (
+        "TileLang",
+        "PTODSL",
+        "ptoas",
+        "bisheng",
+        "NPU",
+        "native library",
+        "built kernels",
+        "surface",
+        "device",
+        "threads",
+        "check",
+        "debug",
+    ):
         assert any(line.startswith(name) for line in result.output.splitlines()), name
     assert "compiled for sim" in result.output
+
+
+def test_doctor_shows_the_tools(tmp_path, monkeypatch):
+    FakeToolchain(tmp_path, monkeypatch)
+    rows = {line.split("  ")[0]: line for line in run("doctor").output.splitlines()}
+    assert "2026-09 API" in rows["PTODSL"]
+    assert "0.60" in rows["ptoas"]
+    assert "(from PTOAS_BIN)" in rows["ptoas"]
+    assert "2026.07.30" in rows["bisheng"]
+    monkeypatch.setenv("PTOAS_BIN", "/nowhere")
+    assert "PTOAS_BIN=/nowhere leads to no program ptoas" in run("doctor").output
 
 
 def test_doctor_with_a_device_that_is_not_there(monkeypatch):
@@ -329,6 +354,9 @@ def test_doctor_with_a_device_that_is_not_there(monkeypatch):
         ("TILELANG_PTO_THREADS", "many", "use a number from 1 to 4096"),
         ("TILELANG_PTO_CHECK", "perhaps", "use one of 1, true, yes, on, 0, false, no, off"),
         ("TILELANG_PTO_DEBUG", "perhaps", "use one of 1"),
+        ("TILELANG_PTO_KEEP", "perhaps", "use one of 1"),
+        ("TILELANG_PTO_TOOL_TIMEOUT", "soon", "use a number above 0"),
+        ("TILELANG_PTO_ARCH", "a five", "use a name such as dav-c310"),
         ("TILELANG_PTO_SURFACE", "1999", "use one of: auto"),
         ("TILELANG_PTO_DEVICE", "gpu", "use auto, sim or npu"),
     ],

@@ -13,19 +13,22 @@ from tilelang.transform.pass_config import normalize_pass_configs
 from tvm import IRModule, tirx
 from tvm.target import Target
 
-from tilelang_pto import backend
+from tilelang_pto import backend, pipeline
+from tilelang_pto.runtime import abi
+from tilelang_pto.runtime.abi import HostCall, KernelAbi
 from tilelang_pto.target import pto_target
 
 if TYPE_CHECKING:
     from tilelang_pto.codegen import EmittedModule
 
-__all__ = ["Lowered", "emit_function", "lower_function", "pass_configs_of"]
+__all__ = ["Lowered", "emit_function", "lower_function", "pass_configs_of", "signatures"]
 
 
 @dataclass(frozen=True)
 class Lowered:
     """What the pipeline makes of one TileLang function."""
 
+    source: tirx.PrimFunc
     host: IRModule
     device: IRModule
     target: Target
@@ -48,7 +51,18 @@ def lower_function(func: tirx.PrimFunc, *, target: Target | None = None, pass_co
     context = create_backend_context(target if target is not None else pto_target(), "c", "tvm_ffi")
     with tvm.transform.PassContext(opt_level=3, config=pass_configs_of(func, pass_configs)), context.target:
         host, device, _, _, _ = lower_to_host_device_ir(func, context)
-    return Lowered(host, device, context.target)
+    return Lowered(func, host, device, context.target)
+
+
+def signatures(lowered: Lowered) -> tuple[dict[str, KernelAbi], tuple[HostCall, ...]]:
+    """The signature of every device function, and the launches the host makes, in its order.
+
+    Raises:
+        AbiError: host and device disagree.
+    """
+    abis = pipeline.signatures(lowered.device)
+    hosts = [function for function in lowered.host.functions.values() if isinstance(function, tirx.PrimFunc)]
+    return abis, tuple(call for host in hosts for call in abi.reconcile(lowered.source, host, abis))
 
 
 def emit_function(func: tirx.PrimFunc, *, target: Target | None = None, pass_configs: Mapping[str, Any] | None = None) -> EmittedModule:

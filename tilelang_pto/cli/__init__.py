@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from tilelang_pto.cli.build import build
 from tilelang_pto.cli.check import check
 from tilelang_pto.cli.demo import demo
 from tilelang_pto.cli.doctor import doctor
@@ -21,6 +22,7 @@ Examples:
   tilelang-pto demo                        run the mHC expand kernels on the simulator
   tilelang-pto emit kernels.py:add         print the PTODSL text of a kernel
   tilelang-pto check add.pto.py            test a text against the PTODSL API
+  tilelang-pto build kernels.py:add --out add   files to build the kernel on a machine with a board
   tilelang-pto doctor                      what is installed, which device is used
 """
 
@@ -31,7 +33,7 @@ def cli() -> None:
     """TileLang kernels as PTODSL for Ascend A5, with a simulator that runs the emitted text."""
 
 
-for command in (demo, emit, check, doctor):
+for command in (demo, emit, check, build, doctor):
     cli.add_command(command)
 
 

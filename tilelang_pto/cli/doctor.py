@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 import click
 
 from tilelang_pto.errors import ConfigurationError
+from tilelang_pto.runtime import tools
+from tilelang_pto.runtime.kernel_cache import default_root
 from tilelang_pto.settings import SETTINGS
 
 EPILOG = """\b
@@ -41,9 +43,9 @@ def _rows() -> Iterator[tuple[str, str, str]]:
         yield _distribution(label, distribution, needed=True)
     yield _native_library()
     yield _compiler()
-    yield _distribution("PTODSL", "ptodsl", needed=False)
-    yield _program("ptoas")
-    yield _program("bisheng")
+    for label, find in (("PTODSL", tools.find_ptodsl), ("ptoas", tools.find_ptoas), ("bisheng", tools.find_bisheng)):
+        yield _tool(label, find)
+    yield _kernel_cache()
     yield _npu()
     yield _choice("surface", _surface)
     yield _choice("device", _device)
@@ -60,9 +62,17 @@ def _distribution(label: str, name: str, *, needed: bool) -> tuple[str, str, str
         return label, "error" if needed else "-", "not installed"
 
 
-def _program(name: str) -> tuple[str, str, str]:
-    path = shutil.which(name)
-    return name, "ok" if path else "-", path or "not found (needed for an NPU only)"
+def _tool(label: str, find: Callable[[], tools.Tool]) -> tuple[str, str, str]:
+    try:
+        tool = find()
+    except ConfigurationError as error:
+        return label, "-", f"{error.what} (needed for an NPU only)"
+    surface = f", {tool.surface} API" if tool.surface else ""
+    return label, "ok", f"{tool.version}{surface}, {tool.path} (from {tool.source})"
+
+
+def _kernel_cache() -> tuple[str, str, str]:
+    return "built kernels", "ok", f"kept in {default_root()}"
 
 
 def _compiler() -> tuple[str, str, str]:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import click
 
-from tilelang_pto.cli.loading import explain, is_ours, load_kernel
-from tilelang_pto.errors import PtoError
-from tilelang_pto.settings import debugging
+from tilelang_pto.cli.lowering import emit_named, kernel_arguments
 
 EPILOG = """\b
 Examples:
@@ -24,13 +18,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.option("--surface", metavar="NAME", help="PTODSL API: auto, 2026-08 or 2026-09 (default: TILELANG_PTO_SURFACE, else auto).")
-@click.option(
-    "--arg",
-    "arguments",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Argument of a tilelang.jit function: a Python literal, a bare word, or a tensor as dtype[extent,...]. May be repeated.",
-)
+@kernel_arguments
 @click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True), help="Write to a file instead of the terminal.")
 @click.argument("kernel", metavar="MODULE:KERNEL")
 def emit(kernel: str, arguments: tuple[str, ...], surface: str | None, output: str | None) -> None:
@@ -38,24 +26,10 @@ def emit(kernel: str, arguments: tuple[str, ...], surface: str | None, output: s
 
     MODULE is an importable module or a path ending in .py. KERNEL is a T.prim_func or a tilelang.jit function in it.
     """
-    from tilelang_pto.lowering import emit_function
     from tilelang_pto.target import pto_target
 
-    target = pto_target(surface=surface)
-    with _quiet():
-        function, pass_configs = load_kernel(kernel, arguments, target)
-        try:
-            text = emit_function(function, target=target, pass_configs=pass_configs).text
-        except PtoError:
-            raise
-        except Exception as error:
-            if debugging():
-                raise
-            if is_ours(error):
-                what = f"tilelang-pto has an internal error on {kernel} (TILELANG_PTO_DEBUG=1 shows where)"
-            else:
-                what = f"TileLang refuses {kernel}"
-            raise click.ClickException(explain(error, what)) from error
+    _, emitted = emit_named(kernel, arguments, pto_target(surface=surface))
+    text = emitted.text
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return
@@ -64,14 +38,3 @@ def emit(kernel: str, arguments: tuple[str, ...], surface: str | None, output: s
             stream.write(text)
     except OSError as error:
         raise click.ClickException(f"{output} cannot be written: {error.strerror}") from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without TileLang's log: what goes wrong is in the exception, and the log repeats it with generated code."""
-    before = logging.root.manager.disable
-    logging.disable(logging.NOTSET if debugging() else logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)

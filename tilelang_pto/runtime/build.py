@@ -37,7 +37,20 @@ if TYPE_CHECKING:
     from tilelang_pto.codegen import EmittedModule
     from tilelang_pto.sim.program import Program
 
-__all__ = ["ARCHITECTURES", "LIBRARY", "Source", "architecture", "build_cached", "build_library", "working_directory"]
+__all__ = [
+    "ARCHITECTURES",
+    "CANN_INCLUDES",
+    "KERNEL_FLAGS",
+    "LIBRARY",
+    "LINK_FLAGS",
+    "PTOAS_FLAGS",
+    "TEXT",
+    "Source",
+    "architecture",
+    "build_cached",
+    "build_library",
+    "working_directory",
+]
 
 LIBRARY = "kernels.so"
 TEXT = "kernel.py"
@@ -48,7 +61,7 @@ ARCHITECTURES = {"vector": "dav-c310-vec", "cube": "dav-c310-cube", "mixed": "da
 PTOAS_FLAGS = ("--pto-arch=a5", "--pto-backend=vpto", "--pto-level=level3")
 
 # Stack of a core: the default is too small for kernels with spilled registers.
-_KERNEL_FLAGS = (
+KERNEL_FLAGS = (
     "-std=gnu++17",
     "-O2",
     "-fPIC",
@@ -60,7 +73,8 @@ _KERNEL_FLAGS = (
     "-mllvm",
     "-cce-aicore-addr-transform",
 )
-_CANN_INCLUDES = ("include", "pkg_inc", "pkg_inc/profiling", "pkg_inc/runtime/runtime")
+LINK_FLAGS = ("-fPIC", "-shared", "--cce-fatobj-link", "-Wl,--no-undefined", f"-Wl,-soname,{LIBRARY}")
+CANN_INCLUDES = ("include", "pkg_inc", "pkg_inc/profiling", "pkg_inc/runtime/runtime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +179,7 @@ def build_cached(source: Source, cache: KernelCache | None = None) -> Path:
             "text": source.emitted.text,
             "surface": source.emitted.surface,
             "kernels": [[kernel.name, kernel.kind, repr(source.abis[kernel.name])] for kernel in source.emitted.kernels],
-            "flags": [*PTOAS_FLAGS, *_KERNEL_FLAGS, settings.architecture_family()],
+            "flags": [*PTOAS_FLAGS, *KERNEL_FLAGS, settings.architecture_family()],
             "tools": tools.versions(),
         }
     )
@@ -243,10 +257,10 @@ def _compile_stub(source: Source, tools: Toolchain, kind: str, abis: Sequence[Ke
     stub, made = directory / f"launch_{kind}.cc", directory / f"launch_{kind}.o"
     stub.write_text(render_stub(abis), encoding="utf-8")
     home = cann_home()
-    includes: list[str | Path] = [f"-I{home / folder}" for folder in _CANN_INCLUDES if (home / folder).is_dir()] if home is not None else []
+    includes: list[str | Path] = [f"-I{home / folder}" for folder in CANN_INCLUDES if (home / folder).is_dir()] if home is not None else []
     command: list[str | Path] = [
         tools.bisheng.path,
-        *_KERNEL_FLAGS,
+        *KERNEL_FLAGS,
         f"--cce-aicore-arch={architecture(kind)}",
         *includes,
         "-c",

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilelang_pto.errors import ConfigurationError
+from tilelang_pto.runtime import tools
 
 __all__ = ["DEVICES", "DEVICE_VARIABLE", "NpuReport", "choose_device", "probe_npu"]
 
 DEVICE_VARIABLE = "TILELANG_PTO_DEVICE"
 DEVICES = ("sim", "npu")
-
-# This release compiles for an NPU but cannot start a kernel there yet.
-NPU_LAUNCH_SUPPORTED = False
 
 
 @dataclass(frozen=True)
@@ -40,19 +38,22 @@ def _npu_present() -> bool:
         return False
 
 
-def probe_npu() -> NpuReport:
-    """Look for everything a launch on an NPU needs. Imports nothing but torch."""
-    missing = []
+def _missing() -> Iterator[str]:
+    """What a launch on an NPU lacks, the cheap questions first; the tools are asked for their versions last."""
     if importlib.util.find_spec("torch_npu") is None:
-        missing.append("the Python package torch_npu")
+        yield "the Python package torch_npu"
     elif not _npu_present():
-        missing.append("an Ascend NPU that torch_npu can use")
-    if importlib.util.find_spec("ptodsl") is None:
-        missing.append("the Python package ptodsl")
-    missing += [f"the program {tool}" for tool in ("ptoas", "bisheng") if shutil.which(tool) is None]
-    if not NPU_LAUNCH_SUPPORTED:
-        missing.append("launching on an NPU, which this release of tilelang-pto does not have yet")
-    return NpuReport(tuple(missing))
+        yield "an Ascend NPU that torch_npu can use"
+    for find in (tools.find_ptoas, tools.find_bisheng, tools.find_ptodsl):
+        try:
+            find()
+        except ConfigurationError as error:
+            yield error.what
+
+
+def probe_npu() -> NpuReport:
+    """Look for everything a launch on an NPU needs. Imports nothing but torch; PTODSL is asked in a process of its own."""
+    return NpuReport(tuple(_missing()))
 
 
 def choose_device(requested: str | None = None) -> str:
@@ -69,7 +70,7 @@ def choose_device(requested: str | None = None) -> str:
     if value == "sim":
         return "sim"
     if value == "auto":
-        return "npu" if probe_npu().usable else "sim"
+        return "npu" if next(_missing(), None) is None else "sim"
     if value == "npu":
         report = probe_npu()
         if report.usable:
