@@ -49,7 +49,14 @@ def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Shapes, types and every bit are the same; NaNs and the signs of zeros count."""
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
+    if not one.numel():
+        return True  # without elements a tensor has no view as bytes
     return torch.equal(one.contiguous().flatten().view(torch.uint8), other.contiguous().flatten().view(torch.uint8))
+
+
+def slow(*values: Any, **options: Any) -> Any:
+    """Parameters of a test that is not in the default selection."""
+    return pytest.param(*values, marks=pytest.mark.slow, **options)
 
 
 def _run_once(function, arguments, options, written, poison: int, threads: str) -> Outcome:
