@@ -102,11 +102,11 @@ def test_copies_to_l1_that_cannot_be():
     refused(lambda m: to_l1(at(m["l1"]), source, pitch=65536), "padded number of rows")
     refused(lambda m: to_l1(at(m["l1"], 8), source), "destination l1 starts at a byte that is no multiple of 32")
     refused(lambda m: to_l1(at(m["l1"], N * 16 + 8), source), "no multiple of 32")
-    refused(lambda m: to_l1(at(m["l0a"]), source), "destination l0a lies in L0A, not in L1")
-    refused(lambda m: to_l1(at(m["l1"]), at(m["l1"])), "source l1", "does not lie in GM")
-    refused(lambda m: to_l1(at(m["l1"]), source, small=1), "small-C0")
-    refused(lambda m: to_l1(at(m["l1"]), source, outer=64), "outer stride")
-    refused(lambda m: to_l1(at(m["l1"]), source, physical="double"), "physical dtype double")
+    refused(lambda m: to_l1(at(m["l0a"]), source), "argument dst", "l0a, lies in L0A, not in L1")
+    refused(lambda m: to_l1(at(m["l1"]), at(m["l1"])), "argument src", "l1, lies in L1, not in GM")
+    refused(lambda m: to_l1(at(m["l1"]), source, small=1), "1 as argument small_c0")
+    refused(lambda m: to_l1(at(m["l1"]), source, outer=64), "64 as argument outer_stride")
+    refused(lambda m: to_l1(at(m["l1"]), source, physical="double"), "double as argument physical", "uint16_t")
     refused(lambda m: to_l1(at(m["l1"]), source, cache=16), "L2 hint", "16")
     refused(lambda m: to_l1(at(m["l1"]), access(C, "float32", 0, 64)), "copy from f32 to bf16")
 
@@ -119,7 +119,7 @@ def test_fill_of_l1():
     lines = cube(lambda m: call("fill_l1", at(m["l1"]), N * 32, tirx.IntImm("uint32", 0), 4, N, 64 - N, 16))
     assert lines[-1] == "pto.raw_fill_l1(l1_bf16, n * 32, 0, repeat_times=4, block_num_32b=n, dst_gap_32b=64 - n, fill_word_bits=16)"
     refused(lambda m: call("fill_l1", at(m["l1"]), 0, tirx.IntImm("uint32", 0), 32768, 1, 0, 16), "number of columns", "32768")
-    refused(lambda m: call("fill_l1", at(m["l1"]), 0, tirx.IntImm("uint32", 0), 1, 1, 0, 8), "words of 8 bits")
+    refused(lambda m: call("fill_l1", at(m["l1"]), 0, tirx.IntImm("uint32", 0), 1, 1, 0, 8), "8 as argument width", "16, 32")
 
 
 # -- L1 to L0 ------------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_loads_that_cannot_be():
     refused(lambda m: load(m, "b", 0, 0, 2, 1, 4, 4, 1), "float32", "1, no multiple of 2", dtype="float32")
     refused(lambda m: load(m, "b", 0, 0, 1, 1, 4, 4, 0), "a load of int32 for the cube core", "bfloat16", dtype="int32")
     refused(lambda m: load(m, "a", 0, 0, 1, 1, 4, 4, 0, target=16), "no multiple of 512")
-    refused(lambda m: call("load_cbuf_to_ca", at(m["l0b"]), at(m["l1"]), 0, 0, 1, 1, 4, 4, 0), "destination l0b lies in L0B, not in L0A")
+    refused(lambda m: call("load_cbuf_to_ca", at(m["l0b"]), at(m["l1"]), 0, 0, 1, 1, 4, 4, 0), "l0b, lies in L0B, not in L0A")
 
 
 # -- multiplication ------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_multiplications_that_cannot_be():
     refused(lambda m: mad(m), "uint8 x uint8", dtype="uint8")
     refused(lambda m: mad(m, kind="mad_mx"), "block-scaled", "bfloat16 x bfloat16", "float4_e2m1fnx2")
     refused(lambda m: mad(m, (4096, 32, 48)), "M of a matrix multiplication is 4096", "0 to 4095")
-    refused(lambda m: mad(m, bias=1), "bias table")
+    refused(lambda m: mad(m, bias=1), "1 as argument bias")
     refused(lambda m: mad(m, flag=1), "unit flag 1", "2 (check)")
     refused(lambda m: mad(m, flag=4), "unit flag is 4")
 
@@ -342,11 +342,11 @@ def test_copies_from_l0c_that_cannot_be():
         )
     refused(lambda m: to_gm(m, half, "float16", quantisation=0), "float32 from L0C to float16", params=(half,))
     refused(lambda m: to_gm(m, half, "float16", quantisation=1), "int32 from L0C to float16", accumulator="int32", params=(half,))
-    refused(lambda m: to_gm(m, C, "float32", relu=2), "ReLU mode 2")
+    refused(lambda m: to_gm(m, C, "float32", relu=2), "2 as argument relu")
     refused(lambda m: to_gm(m, C, "float32", nd=1, dn=1), "to rows and to columns at once")
     refused(lambda m: to_gm(m, C, "float32", nd=1, split=1), "channel split")
-    refused(lambda m: to_gm(m, C, "float32", clip=1), "mode of a copy from L0C 1")
-    refused(lambda m: to_gm(m, C, "float32", pad=1), "mode of a copy from L0C 1")
+    refused(lambda m: to_gm(m, C, "float32", clip=1), "1 as argument clip")
+    refused(lambda m: to_gm(m, C, "float32", pad=1), "a mode of a copy from L0C that has no PTODSL form")
     refused(lambda m: to_gm(m, C, "float32", columns=4096), "number of columns of a copy from L0C is 4096")
     refused(lambda m: to_gm(m, C, "float32", rows=65536), "number of rows of a copy from L0C is 65536")
     refused(lambda m: to_gm(m, C, "float32", stride=tirx.IntImm("int64", 1 << 32)), "row stride in elements")
@@ -383,7 +383,7 @@ def test_copies_to_ub_that_cannot_be():
             assert word in str(caught.value)
 
     narrow = buffer("narrow", "bfloat16", 4096, "shared.dyn")
-    refuse(lambda m: to_ub(m, dual=3), "dual destination mode 3")
+    refuse(lambda m: to_ub(m, dual=3), "3 as argument dual", "0, 1, 2")
     refuse(lambda m: to_ub(m, dual=1, rows=33), "number of rows of a copy to two vector cores is 33, no multiple of 2")
     refuse(lambda m: to_ub(m, dual=2, columns=48), "48, no multiple of 32")
     refuse(lambda m: to_ub(m, dual=1, quantisation=16, target=narrow), "a conversion on the way to two vector cores", ub=narrow)

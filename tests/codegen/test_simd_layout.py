@@ -142,7 +142,8 @@ def test_changes_of_layout_that_cannot_be(rows, columns, origin, target, words):
 
 
 def test_too_many_rows():
-    ends = [access(tirx.decl_buffer((64,), "float32", name="tile", scope="shared.dyn").data, "float32", 0, 64)] * 2
-    change = evaluate("nd2nz_scatter", *ends, 32767, 8, "float", "float")
+    tile = tirx.decl_buffer((64,), "float32", name="tile", scope="shared.dyn")
+    ends = [access(tile.data, "float32", 0, 64)] * 2
+    change = sequence(tirx.AllocBuffer(tile), evaluate("nd2nz_scatter", *ends, 32767, 8, "float", "float"))
     with pytest.raises(tilelang_pto.UnsupportedError, match="32767 rows"):
         emit_module(vector_kernel("k", (), lambda _: change), surface=surface_of("2026-09"))

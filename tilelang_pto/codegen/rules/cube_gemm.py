@@ -15,15 +15,15 @@ from tvm import tirx
 
 from ..caps import MEMORIES, TOKENS
 from ..emit import call, constant
-from ..registry import op
+from ..registry import CONSTANT, TEXT, op
 from ..types import BOOL, DTYPES, INDEX, DType
 from ..values import Value
 from ..visitor import MemorySpace, Storage, Visitor, operation_name
 from .control import device_loop
-from .cube_common import field, operand
 from .cube_load import emit_scales, load_tile
 from .cube_mad import LARGEST_EXTENT, Flag, choice, lowered, multiply, unit_flag
 from .memory import access_pointer, allocate, at, memory_pointer
+from .operands import field, operand
 
 ROWS = 16
 """Rows of a fractal."""
@@ -74,8 +74,18 @@ class Shape:
         return rows * self.slice // self.per_byte * self.dtype.bytes
 
 
+_FIGURES = {"m": CONSTANT, "k": CONSTANT, "n": CONSTANT, "slice": CONSTANT, "ctype": TEXT, "token": CONSTANT}
+
+
 @op(
-    "tl.ascend_gemm_l1", arity=12, regions="scalar", core="cube", emits=("mte_l1_l0a", "mte_l1_l0b", "mad", "mad_acc", "get_buf", "rls_buf")
+    "tl.ascend_gemm_l1",
+    arity=12,
+    regions="scalar",
+    core="cube",
+    literals={**_FIGURES, "by_rows": (0, 1)},
+    spaces={"dst": "acc", "left": "mat", "right": "mat"},
+    dtypes=("bf16", "f16", "f32", "f8e4m3", "f8e5m2", "i8"),
+    emits=("mte_l1_l0a", "mte_l1_l0b", "mad", "mad_acc", "get_buf", "rls_buf"),
 )
 def ascend_gemm_l1(
     v: Visitor,
@@ -95,7 +105,7 @@ def ascend_gemm_l1(
 ) -> None:
     """``C (+)= A @ B.T`` of tiles in L1; if not ``by_rows``, B is K x N in L1 and turned on its way to L0."""
     shape = _shape(v, left, m, n, k, slice)
-    pipeline = _Pipeline(v, shape, dst, left, right, _first_token(v, token, shape), turn=not v.integer(by_rows, "the layout of B"))
+    pipeline = _Pipeline(v, shape, dst, left, right, _first_token(v, token, shape), turn=not int(by_rows))
     pipeline.emit("mad", v.arith.cast(v.expr(clear), BOOL), unit_flag(v, flag))
 
 
@@ -104,6 +114,9 @@ def ascend_gemm_l1(
     arity=18,
     regions="scalar",
     core="cube",
+    literals={**_FIGURES, "by_rows": (1,), "scale_ctype": TEXT, "result_ctype": ("float",), "scale_stride": CONSTANT},
+    spaces={"dst": "acc", "left": "mat", "right": "mat", "left_scales": "mat", "right_scales": "mat"},
+    dtypes=("f8e4m3", "f8e5m2", "f4e2m1x2"),
     emits=("mte_l1_l0a", "mte_l1_l0b", "mte_l1_l0a_mx", "mte_l1_l0b_mx", "mad_mx", "mad_mx_acc", "get_buf", "rls_buf"),
 )
 def ascend_blockscaled_gemm_l1(
@@ -132,14 +145,12 @@ def ascend_blockscaled_gemm_l1(
     shape = _shape(v, left, m, n, k, slice)
     if shape.slice % SCALED_K:
         v.unsupported(f"a block-scaled GEMM in slices of {shape.slice} of K", f"let K of the tiles be a multiple of {SCALED_K}")
-    if not v.integer(by_rows, "the layout of B"):
-        v.unsupported("a block-scaled GEMM of a B that is K x N in L1", "copy B to L1 with transpose=True and use transpose_B=True")
     pipeline = _Pipeline(v, shape, dst, left, right, _first_token(v, token, shape))
-    scales = tuple(operand(v, pointer, "scale factors", "mat", DTYPES["float8_e8m0fnu"]) for pointer in (left_scales, right_scales))
+    scales = tuple(operand(v, pointer, "scale factors", DTYPES["float8_e8m0fnu"]) for pointer in (left_scales, right_scales))
     pipeline.scales = _Scales(
         scales,
         v.arith.cast(field(v, scale_start, "the first pair of scale factors", 65535), INDEX),
-        v.integer(scale_stride, "the stride of scale factors"),
+        int(scale_stride),
     )
     pipeline.emit("mad_mx", v.arith.cast(v.expr(clear), BOOL), unit_flag(v, flag))
 
@@ -178,8 +189,8 @@ class _Pipeline:
 
     def __init__(self, v: Visitor, shape: Shape, dst: Any, left: Any, right: Any, token: int, *, turn: bool = False) -> None:
         self.v, self.shape, self.token, self.turn = v, shape, token, turn
-        self.accumulator = operand(v, dst, "accumulator", "acc")
-        self.sources = (operand(v, left, "A", "mat"), operand(v, right, "B", "mat"))
+        self.accumulator = operand(v, dst, "accumulator")
+        self.sources = (operand(v, left, "A"), operand(v, right, "B"))
         self.names = tuple(str(access_pointer(v, node, "operand").data.name) for node in (dst, left, right))
         if self.sources[0].dtype != self.sources[1].dtype:
             v.unsupported(

@@ -8,9 +8,9 @@ from ..emit import call, constant
 from ..registry import op
 from ..types import DTYPES, DType
 from ..values import Value
-from ..visitor import MemorySpace, Visitor
-from .cube_common import field, operand, require_multiple
+from ..visitor import Visitor
 from .memory import at
+from .operands import field, operand, require_multiple
 
 FRACTAL_BYTES = 512
 """16 rows of 32 bytes; starts, steps and strides of loads count these."""
@@ -19,10 +19,10 @@ OPERAND_TYPES = ("int8", "float16", "bfloat16", "float32", "float8_e4m3fn", "flo
 """Element types of what the cube core multiplies."""
 
 
-def _load(v: Visitor, arguments: tuple[Any, ...], space: MemorySpace, function: str) -> None:
-    dst, src, m_start, k_start, m_step, k_step, src_stride, dst_stride, transpose, *scales = arguments
-    turned = bool(v.integer(transpose, "the transpose flag"))
-    source, destination = operand(v, src, "source", "mat"), operand(v, dst, "destination", space)
+def _load(v: Visitor, function: str, dst: Any, src: Any, numbers: tuple[Any, ...], transpose: Any, scales: tuple[Any, ...]) -> None:
+    m_start, k_start, m_step, k_step, src_stride, dst_stride = numbers
+    turned = bool(int(transpose))
+    source, destination = operand(v, src, "source"), operand(v, dst, "destination")
     if source.dtype != destination.dtype:
         v.unsupported(f"a load of {source.dtype.tir} into a {destination.dtype.tir} tile", "the tile in L1 and that in L0 have one dtype")
     if source.dtype not in [DTYPES[name] for name in OPERAND_TYPES]:
@@ -88,7 +88,7 @@ def load_scales(
 ) -> None:
     """The scale factors of a tile in L0: groups of 16 rows (x) and of two scale factors (y)."""
     names = ("x_start", "y_start", "x_step", "y_step", "src_stride", "dst_stride")
-    source = operand(v, scales, "scale factors", "mat", DTYPES["float8_e8m0fnu"])
+    source = operand(v, scales, "scale factors", DTYPES["float8_e8m0fnu"])
     values = [
         field(v, value, f"{name} of a load of scale factors", 255 if name.endswith("step") else 65535)
         for name, value in zip(names, (x_start, y_start, x_step, y_step, src_stride, dst_stride), strict=True)
@@ -102,21 +102,56 @@ def emit_scales(v: Visitor, function: str, source: Value, tile: Value, values: l
     v.b.effect(lambda e: call(function, *e[:2], **dict(zip(names, e[2:], strict=True))), [source, tile, *values])
 
 
-@op("tl.ascend_load_cbuf_to_ca", arity=(9, 16), regions="scalar", core="cube", emits=("mte_l1_l0a", "mte_l1_l0a_mx"))
-def ascend_load_cbuf_to_ca(v: Visitor, node: Any, *arguments: Any) -> None:
-    _load(v, arguments, "left", "pto.mte_l1_l0a")
+PTO_OPERANDS = tuple(DTYPES[name].pto for name in OPERAND_TYPES)
 
 
-@op("tl.ascend_load_cbuf_to_cb", arity=(9, 16), regions="scalar", core="cube", emits=("mte_l1_l0b", "mte_l1_l0b_mx"))
-def ascend_load_cbuf_to_cb(v: Visitor, node: Any, *arguments: Any) -> None:
-    _load(v, arguments, "right", "pto.mte_l1_l0b")
+def _register_loads(side: str, space: str) -> None:
+    function = f"pto.mte_l1_l0{side}"
+
+    @op(
+        f"tl.ascend_load_cbuf_to_c{side}",
+        arity=(9, 16),
+        regions="scalar",
+        core="cube",
+        literals={"transpose": (0, 1)},
+        spaces={"dst": space, "src": "mat"},
+        dtypes=PTO_OPERANDS,
+        emits=(f"mte_l1_l0{side}", f"mte_l1_l0{side}_mx"),
+    )
+    def load(
+        v: Visitor,
+        node: Any,
+        dst: Any,
+        src: Any,
+        m_start: Any,
+        k_start: Any,
+        m_step: Any,
+        k_step: Any,
+        src_stride: Any,
+        dst_stride: Any,
+        transpose: Any,
+        *scales: Any,
+    ) -> None:
+        """A tile, and if asked for its scale factors."""
+        _load(v, function, dst, src, (m_start, k_start, m_step, k_step, src_stride, dst_stride), transpose, scales)
+
+    @op(f"tl.ascend_load_c{side}_sf", arity=8, regions="scalar", core="cube", spaces={"tile": space, "scales": "mat"},
+        emits=f"mte_l1_l0{side}_mx")  # fmt: skip
+    def scales_alone(
+        v: Visitor,
+        node: Any,
+        tile: Any,
+        scales: Any,
+        x_start: Any,
+        y_start: Any,
+        x_step: Any,
+        y_step: Any,
+        src_stride: Any,
+        dst_stride: Any,
+    ) -> None:
+        """The scale factors of a tile."""
+        load_scales(v, function + "_mx", operand(v, tile, "tile"), scales, x_start, y_start, x_step, y_step, src_stride, dst_stride)
 
 
-@op("tl.ascend_load_ca_sf", arity=8, regions="scalar", core="cube", emits="mte_l1_l0a_mx")
-def ascend_load_ca_sf(v: Visitor, node: Any, tile: Any, *scales: Any) -> None:
-    load_scales(v, "pto.mte_l1_l0a_mx", operand(v, tile, "tile", "left"), *scales)
-
-
-@op("tl.ascend_load_cb_sf", arity=8, regions="scalar", core="cube", emits="mte_l1_l0b_mx")
-def ascend_load_cb_sf(v: Visitor, node: Any, tile: Any, *scales: Any) -> None:
-    load_scales(v, "pto.mte_l1_l0b_mx", operand(v, tile, "tile", "right"), *scales)
+_register_loads("a", "left")
+_register_loads("b", "right")

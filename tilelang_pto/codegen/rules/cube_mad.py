@@ -18,7 +18,7 @@ from ..types import BOOL, DTYPES, I32, DType
 from ..values import Value
 from ..visitor import Visitor, operation_name
 from .control import fork
-from .cube_common import field, operand, require_fits, require_zero
+from .operands import field, operand, require_fits
 
 LARGEST_EXTENT = 4095
 """Fields of 12 bits: rows, columns and depth of a multiplication."""
@@ -46,46 +46,43 @@ HF32_MODES = {0: None, 1: "round_away", 2: "round_even"}
 DIRECTIONS = ("m", "n")
 
 
-@op("tl.ascend_set_hf32_mode", arity=1, regions="scalar")
+@op("tl.ascend_set_hf32_mode", arity=1, regions="scalar", literals={"mode": tuple(HF32_MODES)})
 def ascend_set_hf32_mode(v: Visitor, node: Any, mode: Any) -> None:
     """Rounding of float32 operands to HF32 by the ``mad`` that follow; it becomes an option of each."""
-    number = v.integer(mode, "the HF32 mode")
-    if number not in HF32_MODES:
-        v.unsupported(f"HF32 mode {number}", "use 0 (off), 1 (nearest, ties away) or 2 (nearest even)")
-    v.set_mode("hf32", number)
+    v.set_mode("hf32", int(mode))
 
 
-@op("tl.ascend_set_mmad_direction", arity=1, regions="scalar")
+@op("tl.ascend_set_mmad_direction", arity=1, regions="scalar", literals={"direction": DIRECTIONS})
 def ascend_set_mmad_direction(v: Visitor, node: Any, direction: Any) -> None:
     """Whether the ``mad`` that follow go along rows or columns first; it becomes an option of each."""
-    which = v.string(direction, "the direction")
-    if which not in DIRECTIONS:
-        v.unsupported(f"direction {which} of a matrix multiplication", "use m or n")
-    v.set_mode("direction", DIRECTIONS.index(which))
+    v.set_mode("direction", DIRECTIONS.index(str(direction.value)))
 
 
-@op("tl.ascend_mad", arity=10, regions="scalar", core="cube", emits=("mad", "mad_acc", "pipe_barrier"))
-def ascend_mad(v: Visitor, node: Any, *arguments: Any) -> None:
-    """L0A times L0B into L0C."""
-    _mad(v, "mad", arguments)
-
-
-@op("tl.ascend_mad_mx", arity=10, regions="scalar", core="cube", emits=("mad_mx", "mad_mx_acc", "pipe_barrier"))
-def ascend_mad_mx(v: Visitor, node: Any, *arguments: Any) -> None:
-    """The same of operands with scale factors, which lie beside the tiles."""
-    _mad(v, "mad_mx", arguments)
-
-
-def _mad(v: Visitor, family: Literal["mad", "mad_mx"], arguments: tuple[Any, ...]) -> None:
-    dst, left, right, m, k, n, flag, gemv, bias, clear = arguments
-    require_zero(v, bias, "a matrix multiplication that starts from the bias table, mode")
-    off = v.integer(gemv, "the GEMV mode") == 1
-    tiles = (operand(v, left, "left tile", "left"), operand(v, right, "right tile", "right"), operand(v, dst, "accumulator", "acc"))
-    extents = tuple(
-        field(v, value, f"{name} of a matrix multiplication", LARGEST_EXTENT) for name, value in zip("MNK", (m, n, k), strict=True)
+def _register_mad(family: Literal["mad", "mad_mx"], types: Mapping[tuple[str, str], str]) -> None:
+    @op(
+        f"tl.ascend_{family}",
+        arity=10,
+        regions="scalar",
+        core="cube",
+        literals={"gemv": (0, 1), "bias": (0,)},
+        spaces={"dst": "acc", "left": "left", "right": "right"},
+        dtypes={DTYPES[name].pto for pair in types for name in pair},
+        emits=(family, f"{family}_acc", "pipe_barrier"),
     )
-    start = v.arith.cast(v.expr(clear), BOOL)
-    multiply(v, family, tiles, extents, clear=start, flag=unit_flag(v, flag), normal_row=off)
+    def mad(
+        v: Visitor, node: Any, dst: Any, left: Any, right: Any, m: Any, k: Any, n: Any, flag: Any, gemv: Any, bias: Any, clear: Any
+    ) -> None:
+        """L0A times L0B into L0C."""
+        tiles = (operand(v, left, "left tile"), operand(v, right, "right tile"), operand(v, dst, "accumulator"))
+        extents = tuple(
+            field(v, value, f"{name} of a matrix multiplication", LARGEST_EXTENT) for name, value in zip("MNK", (m, n, k), strict=True)
+        )
+        start = v.arith.cast(v.expr(clear), BOOL)
+        multiply(v, family, tiles, extents, clear=start, flag=unit_flag(v, flag), normal_row=int(gemv) == 1)
+
+
+_register_mad("mad", _PRODUCTS)
+_register_mad("mad_mx", _SCALED_PRODUCTS)
 
 
 def multiply(

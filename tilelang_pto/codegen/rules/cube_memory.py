@@ -6,18 +6,26 @@ import ast
 from typing import Any
 
 from ..emit import call, constant
-from ..registry import op
+from ..registry import CONSTANT, op
 from ..types import DTYPES
 from ..values import Value
 from ..visitor import Visitor
-from .cube_common import field, operand, require_zero
-from .memory import access_pointer, full_pointer, storage_of
+from .memory import full_pointer
+from .operands import field, operand
 
 PHYSICAL_TYPES = {"": None, "int8_t": "int8", "uint8_t": "uint8", "int16_t": "int16", "uint16_t": "uint16"}
 """C types a copy into L1 may count its elements in instead of the buffers' own."""
 
 
-@op("tl.ascend_copy_gm_to_cbuf", arity=12, regions="scalar", core="cube", emits="mte_gm_l1_frac")
+@op(
+    "tl.ascend_copy_gm_to_cbuf",
+    arity=12,
+    regions="scalar",
+    core="cube",
+    literals={"sid": (0,), "outer_stride": (0,), "small_c0": (0,), "transpose": (0, 1), "physical": tuple(PHYSICAL_TYPES)},
+    spaces={"dst": "mat", "src": "gm"},
+    emits="mte_gm_l1_frac",
+)
 def ascend_copy_gm_to_cbuf(
     v: Visitor,
     node: Any,
@@ -35,19 +43,12 @@ def ascend_copy_gm_to_cbuf(
     physical: Any,
 ) -> None:
     """A matrix from GM in rows, to L1 in columns of 32 bytes; ``pitch`` rows lie between two columns."""
-    require_zero(v, sid, "sid of a copy to L1")
-    require_zero(v, outer_stride, "the outer stride of a copy to L1")
-    require_zero(v, small_c0, "the small-C0 mode of a copy to L1")
-    name = v.string(physical, "the physical dtype")
-    if name not in PHYSICAL_TYPES:
-        v.unsupported(f"the physical dtype {name} of a copy to L1", f"use one of {', '.join(word for word in PHYSICAL_TYPES if word)}")
-    override = PHYSICAL_TYPES[name]
+    override = PHYSICAL_TYPES[str(physical.value)]
     dtype = DTYPES[override] if override else None
-    source_of(v, src)
-    source, destination = full_pointer(v, src, "source", dtype), operand(v, dst, "destination", "mat", dtype)
+    source, destination = full_pointer(v, src, "source", dtype), operand(v, dst, "destination", dtype)
     if source.dtype.bytes != destination.dtype.bytes:
         v.unsupported(f"copy from {source.dtype.pto} to {destination.dtype.pto}", "a copy to L1 cannot convert")
-    mode = "dn2nz" if v.integer(transpose, "the transpose flag") else "nd2nz"
+    mode = "dn2nz" if int(transpose) else "nd2nz"
     operands = [
         source,
         destination,
@@ -71,13 +72,6 @@ def ascend_copy_gm_to_cbuf(
     )
 
 
-def source_of(v: Visitor, node: Any) -> None:
-    """A copy into L1 reads a kernel argument."""
-    storage = storage_of(v, access_pointer(v, node, "source").data)
-    if storage.kind != "gm":
-        v.unsupported(f"source {storage.name} of a copy from GM to L1 does not lie in GM")
-
-
 def tuple_of(*items: ast.expr) -> ast.expr:
     """``(a, b, ...)``."""
     return ast.Tuple(list(items), ast.Load())
@@ -87,14 +81,11 @@ LONGEST_FILL = 32767
 """Fields of 15 bits: repeats, blocks and gap of a fill."""
 
 
-@op("tl.ascend_fill_l1", arity=7, regions="scalar", core="cube", emits="raw_fill_l1")
+@op("tl.ascend_fill_l1", arity=7, regions="scalar", core="cube", literals={"width": (16, 32)}, spaces={"dst": "mat"}, emits="raw_fill_l1")
 def ascend_fill_l1(v: Visitor, node: Any, dst: Any, offset: Any, pattern: Any, repeats: Any, blocks: Any, gap: Any, width: Any) -> None:
     """Fill blocks of 32 bytes with a bit pattern."""
-    bits = v.integer(width, "the word width of a fill")
-    if bits not in (16, 32):
-        v.unsupported(f"a fill of L1 with words of {bits} bits", "use 16 or 32 bits")
     operands = [
-        operand(v, dst, "destination", "mat"),
+        operand(v, dst, "destination"),
         v.expr(offset),
         v.expr(pattern),
         field(v, repeats, "the number of columns of a fill of L1", LONGEST_FILL),
@@ -103,18 +94,20 @@ def ascend_fill_l1(v: Visitor, node: Any, dst: Any, offset: Any, pattern: Any, r
     ]
 
     v.b.effect(
-        lambda e: call("pto.raw_fill_l1", *e[:3], repeat_times=e[3], block_num_32b=e[4], dst_gap_32b=e[5], fill_word_bits=constant(bits)),
+        lambda e: call(
+            "pto.raw_fill_l1", *e[:3], repeat_times=e[3], block_num_32b=e[4], dst_gap_32b=e[5], fill_word_bits=constant(int(width))
+        ),
         operands,
     )
 
 
-@op("tl.ascend_copy_ubuf_to_cbuf", arity=7, regions="scalar", core="vector", emits="mte_ub_l1")
+@op("tl.ascend_copy_ubuf_to_cbuf", arity=7, regions="scalar", core="vector", literals={"sub_block": (0,)},
+    spaces={"dst": "mat", "src": "ub"}, emits="mte_ub_l1")  # fmt: skip
 def ascend_copy_ubuf_to_cbuf(
     v: Visitor, node: Any, dst: Any, src: Any, sub_block: Any, bursts: Any, length: Any, src_gap: Any, dst_gap: Any
 ) -> None:
     """Blocks of 32 bytes from UB to the L1 of the same block; gaps lie between the end of a burst and the start of the next."""
-    require_zero(v, sub_block, "the sub-block of a copy from UB to L1")
-    source, destination = operand(v, src, "source", "ub"), operand(v, dst, "destination", "mat")
+    source, destination = operand(v, src, "source"), operand(v, dst, "destination")
     to_l1(v, source, destination, v.expr(length), v.expr(bursts), v.expr(src_gap), v.expr(dst_gap))
 
 
@@ -148,20 +141,17 @@ ELEMENT_TYPES = {
 """Element types of layout changes, by their C names."""
 
 
-def element_type(v: Visitor, node: Any, what: str) -> str:
-    """TIR dtype of a C type name."""
-    name = v.string(node, what)
-    if name not in ELEMENT_TYPES:
-        v.unsupported(f"{what} {name}", f"use one of {', '.join(ELEMENT_TYPES)}")
-    return ELEMENT_TYPES[name]
+CTYPE = tuple(ELEMENT_TYPES)
 
 
-@op("tl.ascend_nd2nz_post_copy", arity=6, regions="scalar", core="vector", emits="mte_ub_l1")
+@op("tl.ascend_nd2nz_post_copy", arity=6, regions="scalar", core="vector",
+    literals={"rows": CONSTANT, "columns": CONSTANT, "full_rows": CONSTANT, "ctype": CTYPE}, spaces={"dst": "mat", "src": "ub"},
+    emits="mte_ub_l1")  # fmt: skip
 def ascend_nd2nz_post_copy(v: Visitor, node: Any, dst: Any, src: Any, rows: Any, columns: Any, full_rows: Any, ctype: Any) -> None:
     """A tile that lies in UB in columns of 32 bytes, each followed by one block of padding, into an L1 tile of more rows."""
-    dtype = v.element(element_type(v, ctype, "the element type of a copy to L1"))
-    count, width, pitch = (v.integer(value, "the shape of a copy to L1") for value in (rows, columns, full_rows))
+    dtype = v.element(ELEMENT_TYPES[str(ctype.value)])
+    count, width, pitch = int(rows), int(columns), int(full_rows)
     if width * dtype.bytes % 32:
         v.unsupported(f"a tile of {width} {dtype.tir} columns in L1", "let its rows be a multiple of 32 bytes")
-    source, destination = operand(v, src, "source", "ub"), operand(v, dst, "destination", "mat")
+    source, destination = operand(v, src, "source"), operand(v, dst, "destination")
     to_l1(v, source, destination, v.index(count), v.index(width * dtype.bytes // 32), v.index(1), v.index(pitch - count))

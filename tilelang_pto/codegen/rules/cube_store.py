@@ -7,14 +7,14 @@ from typing import Any
 
 from ..caps import VECTOR_CORES
 from ..emit import call, constant, path
-from ..registry import op
+from ..registry import CONSTANT, OneOf, op
 from ..types import DTYPES
 from ..values import Value
 from ..visitor import Visitor
-from .cube_common import field, operand, require_multiple, require_zero
 from .cube_mad import fork_flag, unit_flag
 from .cube_memory import tuple_of
-from .memory import access_pointer, full_pointer, storage_of
+from .memory import full_pointer
+from .operands import field, operand, require_multiple
 
 QUANTISATION = {
     0: (None, None, {"float32": "float32", "int32": "int32"}),
@@ -34,7 +34,28 @@ SPLITS = {0: None, 1: "M", 2: "N"}
 _UB_ALIGNMENT = 32
 
 
-@op("tl.ascend_copy_matrix_cc_to_ub", arity=26, regions="scalar", core="cube", emits="mte_l0c_ub")
+_ON_THE_WAY: dict[str, OneOf | tuple[int, ...]] = {
+    "sid": (0,),
+    "clip": (0,),
+    "quantisation": CONSTANT,
+    "relu": (0, 1),
+    "channel_split": (0, 1),
+    "to_rows": (0, 1),
+    "rest": (0, 1),
+}
+_OUTPUTS = ("f32", "i32", "f16", "bf16", "f8e4m3")
+
+
+@op(
+    "tl.ascend_copy_matrix_cc_to_ub",
+    arity=26,
+    regions="scalar",
+    core="cube",
+    literals={**_ON_THE_WAY, "dual": tuple(SPLITS)},
+    spaces={"dst": "ub", "src": "acc"},
+    dtypes=_OUTPUTS,
+    emits="mte_l0c_ub",
+)
 def ascend_copy_matrix_cc_to_ub(
     v: Visitor,
     node: Any,
@@ -56,13 +77,11 @@ def ascend_copy_matrix_cc_to_ub(
     *rest: Any,
 ) -> None:
     """A tile into the UB of one vector core, or half of it to each."""
-    split = SPLITS.get(v.integer(dual, "the dual destination mode"), "")
-    if split == "":
-        v.unsupported(f"dual destination mode {dual}", "use 0 (one vector core), 1 (rows split) or 2 (columns split)")
+    split = SPLITS[int(dual)]
     if v.cores.kind != "mixed":
         v.unsupported("a copy from L0C to UB in a kernel without vector code", "copy to GM, or add a T.Vector() block")
-    source, destination = operand(v, src, "source", "acc", alignment=64), operand(v, dst, "destination", "ub")
-    options = _options(v, source, destination, clip, quantisation, relu, channel_split, to_rows, sid, rest)
+    source, destination = operand(v, src, "source", alignment=64), operand(v, dst, "destination")
+    options = _options(v, source, destination, quantisation, relu, channel_split, to_rows, rest)
     core: list[Value] = []
     if split:
         if "pre_quant" in options or "pre_relu" in options:
@@ -87,7 +106,16 @@ def ascend_copy_matrix_cc_to_ub(
     fork_flag(v, unit_flag(v, flag), store, STORE_FLAGS)
 
 
-@op("tl.ascend_copy_matrix_cc_to_gm", arity=25, regions="scalar", core="cube", emits="mte_l0c_gm")
+@op(
+    "tl.ascend_copy_matrix_cc_to_gm",
+    arity=25,
+    regions="scalar",
+    core="cube",
+    literals=_ON_THE_WAY,
+    spaces={"dst": "gm", "src": "acc"},
+    dtypes=_OUTPUTS,
+    emits="mte_l0c_gm",
+)
 def ascend_copy_matrix_cc_to_gm(
     v: Visitor,
     node: Any,
@@ -108,11 +136,8 @@ def ascend_copy_matrix_cc_to_gm(
     *rest: Any,
 ) -> None:
     """A tile to GM."""
-    storage = storage_of(v, access_pointer(v, dst, "destination").data)
-    if storage.kind != "gm":
-        v.unsupported(f"destination {storage.name} of a copy from L0C to GM does not lie in GM")
-    source, destination = operand(v, src, "source", "acc", alignment=64), full_pointer(v, dst, "destination")
-    options = _options(v, source, destination, clip, quantisation, relu, channel_split, to_rows, sid, rest)
+    source, destination = operand(v, src, "source", alignment=64), full_pointer(v, dst, "destination")
+    options = _options(v, source, destination, quantisation, relu, channel_split, to_rows, rest)
     hint = field(v, cache, "the L2 hint of a store", 15)
     operands = [source, destination, *_geometry(v, rows, columns, src_stride, dst_stride), v.index(0), hint]
 
@@ -136,20 +161,18 @@ def _options(
     v: Visitor,
     source: Value,
     destination: Value,
-    clip: Any,
     quantisation: Any,
     relu: Any,
     channel_split: Any,
     to_rows: Any,
-    sid: Any,
     rest: tuple[Any, ...],
 ) -> dict[str, ast.expr]:
     """Keywords for what happens on the way."""
     *unused, to_columns = rest
-    for value in (sid, clip, *unused):
-        require_zero(v, value, "mode of a copy from L0C")
+    if any(int(value) for value in unused):
+        v.unsupported("a mode of a copy from L0C that has no PTODSL form", "leave the operands behind the NZ to ND mode 0")
     options: dict[str, ast.expr] = {}
-    number = v.integer(quantisation, "the quantisation mode")
+    number = int(quantisation)
     if number not in QUANTISATION:
         v.unsupported(
             f"quantisation mode {number} on the way out of L0C ({source.dtype.tir} to {destination.dtype.tir})",
@@ -164,19 +187,16 @@ def _options(
     if mode and factor:
         one = call("pto.const", constant(1.0), dtype=path(f"pto.{DTYPES[factor].pto}"))
         options["pre_quant"] = tuple_of(one, constant(mode))
-    activation = v.integer(relu, "the ReLU mode")
-    if activation == 1:
+    if int(relu):
         options["pre_relu"] = tuple_of(constant("normal_relu"), constant(None), constant(None))
-    elif activation != 0:
-        v.unsupported(f"ReLU mode {activation} of a copy from L0C", "use 0 (none) or 1 (ReLU)")
-    rows, columns = v.integer(to_rows, "the NZ to ND mode"), v.integer(to_columns, "the NZ to DN mode")
+    rows, columns = int(to_rows), int(to_columns)
     if rows and columns:
         v.unsupported("a copy from L0C to rows and to columns at once")
     if rows:
         options["layout"] = constant("nz2nd")
     elif columns:
         options["layout"] = tuple_of(constant("nz2dn"), constant(1))
-    if v.integer(channel_split, "the channel split"):
+    if int(channel_split):
         if rows or columns or destination.dtype != DTYPES["float32"]:
             v.unsupported("a channel split of a copy from L0C to rows or columns", "it belongs to copies of float32 that keep the layout")
         options["layout"] = tuple_of(constant("nz2nz"), constant(1))

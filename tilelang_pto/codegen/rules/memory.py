@@ -30,7 +30,7 @@ def alloc_buffer(v: Visitor, node: Any) -> None:
     scope, data, element = str(buffer.scope()), buffer.data, str(buffer.dtype)
     space = SCOPES.get(scope.removesuffix(".dyn"))
     if scope != "shared" and space is not None:
-        v.storage[data] = allocate(v, space, str(data.name), element, _byte_count(v, buffer))
+        v.storage[data] = allocate(v, space, str(data.name), element, _byte_count(v, buffer), data)
     elif scope in ("shared.l0a.sf", "shared.l0b.sf"):
         v.storage[data] = Storage("scales", str(data.name), element)
     elif scope in ("local", "local.var") and v.region == "simt" and data not in v.running:
@@ -49,19 +49,33 @@ SCOPES: dict[str, MemorySpace] = {"shared": "ub", "shared.l1": "mat", "shared.l0
 """Spaces of TileLang's memory scopes, all of which may end in ``.dyn``; ``shared`` without it is none of Ascend's."""
 
 
-def allocate(v: Visitor, space: MemorySpace, name: str, element: str, size: int) -> Storage:
-    """Memory behind all that is allocated already; buffers that do not fit are refused, with what each takes."""
+def allocate(v: Visitor, space: MemorySpace, name: str, element: str, size: int, data: Any = None) -> Storage:
+    """Memory behind all that is allocated already; buffers that do not fit are refused, with what each takes (and views of ``data``)."""
     memory, taken = MEMORIES[space], v.allocations.setdefault(space, [])
     storage = Storage(space, name, element, byte_offset=taken_bytes(v, space))
     taken.append((storage, size))
     required = storage.byte_offset + size
     if required > memory.size:
-        parts = ", ".join(f"{other.name} {count}" for other, count in taken)
+        parts = ", ".join([*(f"{other.name} {count}" for other, count in taken[:-1]), f"{name} {size}{_views(v, data)}"])
         v.unsupported(
             f"{required} bytes of {memory.name} are required and {memory.size} are available ({parts})",
             "use smaller tiles or fewer buffer versions",
         )
     return storage
+
+
+def _views(v: Visitor, data: Any) -> str:
+    """The buffers TileLang has put into one allocation, with their sizes."""
+    found: dict[str, int] = {}
+
+    def visit(node: Any) -> None:
+        if isinstance(node, tirx.DeclBuffer) and node.buffer.data.same_as(data):
+            found.setdefault(str(node.buffer.name), _byte_count(v, node.buffer))
+
+    if data is not None and v.body is not None:
+        tirx.stmt_functor.post_order_visit(v.body, visit)
+    inner = {view: count for view, count in found.items() if view != str(data.name)}
+    return f": {', '.join(f'{view} {count}' for view, count in inner.items())}" if len(inner) > 1 else ""
 
 
 def taken_bytes(v: Visitor, space: str) -> int:
@@ -327,7 +341,12 @@ def require_space(v: Visitor, node: Any, space: str, what: str) -> None:
     """Refuse a pointer operand into other memory than ``space``."""
     storage = storage_of(v, access_pointer(v, node, what).data)
     if storage.kind != space:
-        v.unsupported(f"{what}, {storage.name}, lies in {storage.kind}, not in {space}")
+        v.unsupported(f"{what}, {storage.name}, lies in {_memory_name(storage.kind)}, not in {_memory_name(space)}")
+
+
+def _memory_name(kind: str) -> str:
+    """What the documentation calls a memory; GM is the only one with pointers that is none of a core."""
+    return MEMORIES[kind].name if kind in MEMORIES else "GM" if kind == "gm" else f"a {kind}"
 
 
 def full_pointer(v: Visitor, node: Any, what: str, dtype: DType | None = None) -> Value:

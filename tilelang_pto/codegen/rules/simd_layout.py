@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..emit import call
-from ..registry import op
+from ..registry import CONSTANT, op
 from ..types import DTYPES, REGISTER_BYTES, DType, Type, mask_type, register_type
 from ..values import Value
 from ..visitor import Visitor
 from .control import device_loop, vector_function
-from .cube_common import operand
-from .cube_memory import element_type
+from .cube_memory import CTYPE, ELEMENT_TYPES
 from .memory import UB, at
+from .operands import operand
 from .simd_arith import bitcast
 from .simd_convert import convert
 from .simd_mask import full_mask
@@ -37,13 +37,14 @@ _LONGEST_STRIDE = 32767
     arity=6,
     regions=("scalar", "simd"),
     core="vector",
+    literals={"rows": CONSTANT, "columns": CONSTANT, "ctype": CTYPE, "source_ctype": CTYPE},
+    spaces={"src": "ub", "dst": "ub"},
     emits=("vlds", "vsstb", "vcvt", "vpack", "vintlv", "vbitcast", "plt_b8", "plt_b16", "plt_b32", "vecscope"),
 )
 def ascend_nd2nz_scatter(v: Visitor, node: Any, src: Any, dst: Any, rows: Any, columns: Any, ctype: Any, source_ctype: Any) -> None:
     """``rows`` x ``columns`` from rows to columns of 32 bytes; it may convert between float32 and 16-bit floats."""
-    target = v.element(element_type(v, ctype, "the element type of a change of layout"))
-    origin = v.element(element_type(v, source_ctype, "the element type of a change of layout"))
-    height, width = v.integer(rows, "the rows of a change of layout"), v.integer(columns, "the columns of a change of layout")
+    target, origin = (v.element(ELEMENT_TYPES[str(name.value)]) for name in (ctype, source_ctype))
+    height, width = int(rows), int(columns)
     split = _STEPS.get(_kind(v, origin, target))
     if split is None:
         v.unsupported(
@@ -58,7 +59,7 @@ def ascend_nd2nz_scatter(v: Visitor, node: Any, src: Any, dst: Any, rows: Any, c
         v.unsupported(f"a change of layout of {height} rows", f"use less than {_LONGEST_STRIDE} rows")
     moved = (_moved(origin), _moved(target)) if origin == target else (origin, target)
     source, destination = (
-        operand(v, pointer, name, "ub", dtype) for pointer, name, dtype in zip((src, dst), ("source", "destination"), moved, strict=True)
+        operand(v, pointer, name, dtype) for pointer, name, dtype in zip((src, dst), ("source", "destination"), moved, strict=True)
     )
     with _vector_code(v):
         _scatter(v, source, destination, height, width, split)

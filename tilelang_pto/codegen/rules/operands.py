@@ -1,4 +1,4 @@
-"""What the rules of the cube core share: operands in a given memory, checks of fields and alignment."""
+"""Operands of transfers and of the cube core: aligned pointers, numbers within the fields of an instruction."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ from tvm import arith
 from ..caps import MEMORIES
 from ..types import DType
 from ..values import Value
-from ..visitor import MemorySpace, Visitor
+from ..visitor import Visitor
 from .memory import access_pointer, full_pointer, storage_of
 
 
-def operand(v: Visitor, node: Any, what: str, space: MemorySpace, dtype: DType | None = None, *, alignment: int = 0) -> Value:
-    """The pointer of an operand that must lie in a memory.
+def operand(v: Visitor, node: Any, what: str, dtype: DType | None = None, *, alignment: int = 0) -> Value:
+    """The pointer of an operand that lies in a memory of the core.
 
     Args:
         what: what the operand is, for messages.
-        space: memory it must lie in.
         dtype: element type to point to; that of the access if not given.
         alignment: bytes its address must be a multiple of; that of the memory if 0.
     """
     access = access_pointer(v, node, what)
     storage = storage_of(v, access.data)
-    if storage.kind != space:
-        where = MEMORIES[storage.kind].name if storage.kind in MEMORIES else storage.kind.upper()
-        v.unsupported(f"{what} {storage.name} lies in {where}, not in {MEMORIES[space].name}")
-    require_aligned(v, access.index, v.element(access.dtype).bytes, alignment or MEMORIES[space].alignment, f"{what} {storage.name}")
+    wanted = alignment or MEMORIES[storage.kind].alignment
+    require_aligned(v, access.index, v.element(access.dtype).bytes, wanted, f"{what} {storage.name}")
     return full_pointer(v, node, what, dtype)
 
 
@@ -51,12 +48,6 @@ def require_fits(v: Visitor, value: Value, what: str, maximum: int, minimum: int
     if value.low > maximum or (value.high < minimum and not value.assumed):
         number = value.literal if value.literal is not None else f"{value.low} to {value.high}"
         v.unsupported(f"{what} is {number}, but the instruction takes {minimum} to {maximum}", "use a smaller tile")
-
-
-def require_zero(v: Visitor, node: Any, what: str) -> None:
-    """Refuse a mode that has no PTODSL form."""
-    if v.integer(node, what) != 0:
-        v.unsupported(f"{what} {node} has no PTODSL form", "leave it 0")
 
 
 def require_multiple(v: Visitor, node: Any, factor: int, what: str, advice: str) -> None:
