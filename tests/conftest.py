@@ -25,8 +25,8 @@ for _name in (
     "TILELANG_DEFAULT_TARGET",
 ):
     os.environ.pop(_name, None)
-os.environ.pop("TILELANG_PTO_ULP", None)
-os.environ.pop("TILELANG_PTO_DEBUG", None)
+for _name in ("TILELANG_PTO_ULP", "TILELANG_PTO_DEBUG", "TILELANG_PTO_SEED", "TILELANG_PTO_MAD_ORDER"):
+    os.environ.pop(_name, None)
 
 import tilelang_pto  # noqa: E402, F401
 

@@ -44,6 +44,32 @@ def test_bad_threads(monkeypatch, text):
     assert "1 to 4096" in caught.value.advice
 
 
+@pytest.mark.parametrize("text", ["ascending", "blocked", "reverse", "random:0", " random:123456789012345678 "])
+def test_orders_of_summation(monkeypatch, text):
+    monkeypatch.setenv("TILELANG_PTO_MAD_ORDER", text)
+    assert settings.mad_order() == text.strip()
+
+
+@pytest.mark.parametrize("text", ["random", "random:", "random:x", "random:1234567890123456789", "Reverse", "up"])
+def test_bad_orders_of_summation(monkeypatch, text):
+    monkeypatch.setenv("TILELANG_PTO_MAD_ORDER", text)
+    with pytest.raises(ConfigurationError, match="is not an order of summation"):
+        settings.mad_order()
+
+
+@pytest.mark.parametrize(("text", "seed"), [("", 0), ("0", 0), (" 7 ", 7)])
+def test_seeds(monkeypatch, text, seed):
+    monkeypatch.setenv("TILELANG_PTO_SEED", text)
+    assert settings.seed() == seed
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "1.5", "1234567890123456789"])
+def test_bad_seeds(monkeypatch, text):
+    monkeypatch.setenv("TILELANG_PTO_SEED", text)
+    with pytest.raises(ConfigurationError, match="is not a seed"):
+        settings.seed()
+
+
 @pytest.mark.parametrize(
     ("text", "seed"), [("", None), (" exact ", None), ("perturb:0", 0), (" perturb:42", 42), ("perturb:" + "9" * 18, 10**18 - 1)]
 )
@@ -76,7 +102,14 @@ def test_bad_perturbation(monkeypatch, text):
 
 @pytest.mark.parametrize(
     ("variable", "text"),
-    [("TILELANG_PTO_CHECK", "maybe"), ("TILELANG_PTO_DEBUG", "maybe"), ("TILELANG_PTO_THREADS", "x"), ("TILELANG_PTO_ULP", "x")],
+    [
+        ("TILELANG_PTO_CHECK", "maybe"),
+        ("TILELANG_PTO_DEBUG", "maybe"),
+        ("TILELANG_PTO_THREADS", "x"),
+        ("TILELANG_PTO_ULP", "x"),
+        ("TILELANG_PTO_SEED", "x"),
+        ("TILELANG_PTO_MAD_ORDER", "x"),
+    ],
 )
 def test_bad_values_stop_a_build(cache_dir, monkeypatch, variable, text):
     monkeypatch.setenv(variable, text)

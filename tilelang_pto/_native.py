@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from tilelang_pto import settings
 from tilelang_pto.errors import SimulationError
 from tilelang_pto.runtime.native import load
 
@@ -50,6 +51,8 @@ def sim_launch(
     host_threads: int = 0,
     max_steps: int = 0,
     perturbation: int | None = None,
+    mad_order: str | None = None,
+    seed: int | None = None,
     text: str = "",
 ) -> dict[str, int]:
     """Run blocks ``0..grid-1`` of one function of a program.
@@ -62,6 +65,9 @@ def sim_launch(
         host_threads: host threads to use; 0 means all.
         max_steps: instructions after which a block counts as endless; 0 means the default.
         perturbation: seed with which approximate operations err by up to their documented error; None: they do not.
+        mad_order: how a mad adds its products: ``ascending``, ``blocked``, ``reverse`` or ``random:SEED``; None: as set by
+            ``TILELANG_PTO_MAD_ORDER``.
+        seed: how the cores of a block take turns; 0 means in equal turns, None: as set by ``TILELANG_PTO_SEED``.
         text: the module text the program was recorded from; errors quote its line.
 
     Returns:
@@ -72,8 +78,11 @@ def sim_launch(
         SimulationError: the program is not valid, or was stopped.
     """
     launch = _function("tilelang_pto.sim_launch")
-    seed = -1 if perturbation is None else perturbation
-    answer = json.loads(str(launch(program, function, [_tensor(a) for a in args], grid, host_threads, max_steps, seed)))
+    perturb = -1 if perturbation is None else perturbation
+    order = settings.mad_order() if mad_order is None else mad_order
+    turns = settings.seed() if seed is None else seed
+    tensors = [_tensor(a) for a in args]
+    answer = json.loads(str(launch(program, function, tensors, grid, host_threads, max_steps, perturb, order, turns)))
     if "error" in answer:
         raise _error(answer["error"], text.splitlines())
     return dict(answer)
@@ -90,7 +99,8 @@ def _error(error: dict[str, Any], lines: Sequence[str]) -> SimulationError:
     if error["op"]:
         where.append(error["op"])
     if error["core"] >= 0:
-        where.append(f"block {error['core']}" + (f", pipe {error['pipe']}" if error["pipe"] else ""))
+        parts = [f"block {error['core']}", error["core_name"], f"pipe {error['pipe']}" if error["pipe"] else ""]
+        where.append(", ".join(part for part in parts if part))
     return SimulationError(error["message"], where=tuple(where))
 
 

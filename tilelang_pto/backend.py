@@ -71,8 +71,8 @@ def _emit(mod: IRModule, target: Target) -> EmittedModule:
 def _build(mod: IRModule, target: Target) -> Module:
     from tilelang_pto.runtime.module import create_module
 
-    settings.host_threads()  # what a launch would refuse is refused before the work
-    settings.perturbation()
+    for read in (settings.host_threads, settings.perturbation, settings.seed, settings.mad_order):
+        read()  # what a launch would refuse is refused before the work
     chosen = settings_of(target)
     return create_module(_emit(mod, target), pipeline.signatures(mod), device=chosen.device, surface=chosen.surface)
 

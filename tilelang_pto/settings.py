@@ -13,6 +13,8 @@ __all__ = [
     "CHECK_VARIABLE",
     "DEBUG_VARIABLE",
     "KEEP_VARIABLE",
+    "MAD_ORDER_VARIABLE",
+    "SEED_VARIABLE",
     "SETTINGS",
     "THREADS_VARIABLE",
     "TIMEOUT_VARIABLE",
@@ -22,8 +24,10 @@ __all__ = [
     "debugging",
     "host_threads",
     "keeping",
+    "mad_order",
     "parse_perturbation",
     "perturbation",
+    "seed",
     "tool_timeout",
 ]
 
@@ -34,11 +38,14 @@ KEEP_VARIABLE = "TILELANG_PTO_KEEP"
 TIMEOUT_VARIABLE = "TILELANG_PTO_TOOL_TIMEOUT"
 ARCH_VARIABLE = "TILELANG_PTO_ARCH"
 ULP_VARIABLE = "TILELANG_PTO_ULP"
+MAD_ORDER_VARIABLE = "TILELANG_PTO_MAD_ORDER"
+SEED_VARIABLE = "TILELANG_PTO_SEED"
 
 MAX_THREADS = 4096
 MAX_SEED_DIGITS = 18
 DEFAULT_TIMEOUT = 600.0
 MAX_TIMEOUT = 86400.0
+_ORDERS = ("ascending", "blocked", "reverse")
 _FAMILY = re.compile(r"dav-[a-z]?[0-9]+")
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -134,10 +141,39 @@ def _describe_perturbation() -> str:
     return "approximate functions as exact as the host's" if seed is None else f"approximate functions perturbed, seed {seed}"
 
 
+def _is_number(text: str, digits: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= digits
+
+
+def mad_order() -> str:
+    """In which order the simulator adds the products of a ``mad``. The native library reads the variable itself, by the same rules."""
+    text = os.environ.get(MAD_ORDER_VARIABLE, "").strip()
+    if not text:
+        return "ascending"
+    prefix, _, number = text.partition(":")
+    if text not in _ORDERS and not (prefix == "random" and _is_number(number, MAX_SEED_DIGITS)):
+        advice = f"use {', '.join(_ORDERS)} or random:SEED"
+        raise ConfigurationError(f"{MAD_ORDER_VARIABLE}={text} is not an order of summation", advice=advice)
+    return text
+
+
+def seed() -> int:
+    """How the cores of a block take turns in the simulator; 0: in equal turns. The native library reads the variable itself."""
+    text = os.environ.get(SEED_VARIABLE, "").strip()
+    if not text:
+        return 0
+    if not _is_number(text, MAX_SEED_DIGITS):
+        advice = f"use a number of at most {MAX_SEED_DIGITS} digits, 0 for equal turns"
+        raise ConfigurationError(f"{SEED_VARIABLE}={text} is not a seed", advice=advice)
+    return int(text)
+
+
 #: Every variable with what it is set to, for those who show or check them all.
 SETTINGS: dict[str, Callable[[], str]] = {
     THREADS_VARIABLE: lambda: f"{host_threads()} host threads" if host_threads() else "all host threads",
     ULP_VARIABLE: _describe_perturbation,
+    MAD_ORDER_VARIABLE: lambda: f"products of a matrix product are added in the order {mad_order()}",
+    SEED_VARIABLE: lambda: f"cores of a block take turns by seed {seed()}" if seed() else "cores of a block take equal turns",
     CHECK_VARIABLE: lambda: "emitted text is checked" if checking() else "emitted text is not checked",
     KEEP_VARIABLE: lambda: "files of a failed build are kept" if keeping() else "files of a failed build are removed",
     TIMEOUT_VARIABLE: lambda: f"a tool may run {tool_timeout():g} s",

@@ -14,6 +14,9 @@ namespace pto::engine {
 // Where an operation may stand. kUniform: a scalar operation that a simt region may run once for all its threads
 // when all operands are the same for every thread.
 enum Unit : uint8_t { kOnScalar = 1, kOnVector = 2, kOnSimt = 4, kUniform = 8 };
+
+// Operations that only one kind of core has say so in the same byte.
+enum OnlyOn : uint8_t { kCubeCore = 16, kVectorCore = 32 };
 constexpr uint8_t kScalarAnywhere = kOnScalar | kOnVector | kUniform;
 
 class Builder;
@@ -50,6 +53,11 @@ const OpTable& SimtAtomicOps();
 const OpTable& WideIntegerOps();
 const OpTable& BufferTokenOps();
 const OpTable& CrossCoreOps();
+const OpTable& IntraBlockOps();
+const OpTable& CubeCopyOps();
+const OpTable& CubeLoadOps();
+const OpTable& MadOps();
+const OpTable& FixpipeOps();
 const OpTable& DebugOps();
 
 // Null when no table has the operation for one of `units`.
@@ -72,6 +80,8 @@ struct Place {
 struct FunctionScope {
   const FunctionTree* tree = nullptr;
   CompiledFunction* function = nullptr;
+  CoreKind core = CoreKind::kVector;
+  bool mixed = false;  // the kernel has another side for the other kind of core
   const std::string* file = nullptr;
   std::vector<bool> defined;
   std::vector<bool> used;                            // as an operand somewhere

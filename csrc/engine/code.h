@@ -147,12 +147,19 @@ struct Context {
   [[noreturn]] void FailStack(const Inst* in, int64_t element, int64_t count) const;
 };
 
+// Which core a body runs on.
+enum class CoreKind : uint8_t { kVector, kCube };
+
 class CompiledFunction : public Function {
  public:
+  CoreKind core = CoreKind::kVector;
+  bool mixed = false;                             // a block has a cube core and vector cores
+  std::unique_ptr<CompiledFunction> vector_side;  // of a mixed kernel, whose cube side this is then
   Code code;
   std::vector<uint32_t> parameter_slots;
   std::vector<StackBuffer> buffers;            // without addresses; those of the scalar unit have threads 0
   std::vector<std::shared_ptr<void>> formats;  // of print (ops_debug.cc)
+  std::vector<std::shared_ptr<void>> details;  // of commands: what is known at compile time (commands.h)
   bool ordered = false;                        // something in it shows the order of the cores, or prints
   DebugInfo cross;                             // a wait for other cores: all of them have to be there at once
 };

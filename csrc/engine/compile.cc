@@ -454,6 +454,12 @@ void Builder::CompileOp(const Op& op) {
                     : unit_ == kOnVector ? " is not allowed inside a vecscope"
                                          : " is not allowed inside a simt region"));
   }
+  const uint8_t other = scope_.core == CoreKind::kCube ? kVectorCore : kCubeCore;
+  if (entry->units & other) {
+    const std::string kind = other == kCubeCore ? "cube" : "vector";
+    Fail(op.name + " runs on a " + kind + " core only" +
+         (scope_.mixed ? ": put it into pto.section(\"" + kind + "\")" : ""));
+  }
   entry->compile(*this, op);
 }
 
@@ -555,15 +561,44 @@ void MarkUsed(const Region& region, std::vector<bool>* used) {
   }
 }
 
-std::unique_ptr<CompiledFunction> CompileFunction(const FunctionTree& tree, const std::string* file,
-                                                  std::unordered_set<std::string>* names) {
+bool HasCubeOperation(const Region& region) {
+  for (const Op& op : region.ops) {
+    if (FindOp(op.name, kCubeCore)) return true;
+    for (const Region& r : op.regions) {
+      if (HasCubeOperation(r)) return true;
+    }
+  }
+  return false;
+}
+
+bool HasSection(const FunctionTree& tree, const char* kind) {
+  for (const Op& op : tree.body.ops) {
+    const Attribute* a = op.name == "section" ? op.Find("kind") : nullptr;
+    if (a && a->text == kind) return true;
+  }
+  return false;
+}
+
+// Without a kind the sections tell which cores a kernel runs on, and without sections its operations.
+void FindCores(const FunctionTree& tree, bool* cube, bool* vector) {
+  *cube = tree.kernel_kind == "cube" || (tree.kernel_kind.empty() && HasSection(tree, "cube"));
+  *vector = tree.kernel_kind == "vector" || (tree.kernel_kind.empty() && HasSection(tree, "vector"));
+  if (!*cube && !*vector) (HasCubeOperation(tree.body) ? *cube : *vector) = true;
+}
+
+std::unique_ptr<CompiledFunction> CompileFor(CoreKind core, bool mixed, const FunctionTree& tree,
+                                             const std::string* file, std::unordered_set<std::string>* names) {
   auto f = std::make_unique<CompiledFunction>();
   f->name = tree.name;
   f->kernel_kind = tree.kernel_kind;
   f->line = tree.line;
+  f->core = core;
+  f->mixed = mixed;
   FunctionScope scope;
   scope.tree = &tree;
   scope.function = f.get();
+  scope.core = core;
+  scope.mixed = mixed;
   scope.file = file;
   scope.defined.assign(tree.types.size(), false);
   scope.names = names;
@@ -581,6 +616,16 @@ std::unique_ptr<CompiledFunction> CompileFunction(const FunctionTree& tree, cons
   }
   b.CompileBody(tree.body);
   b.Finish();
+  return f;
+}
+
+std::unique_ptr<CompiledFunction> CompileFunction(const FunctionTree& tree, const std::string* file,
+                                                  std::unordered_set<std::string>* names) {
+  bool cube = false, vector = false;
+  FindCores(tree, &cube, &vector);
+  const bool mixed = cube && vector;
+  auto f = CompileFor(cube ? CoreKind::kCube : CoreKind::kVector, mixed, tree, file, names);
+  if (mixed) f->vector_side = CompileFor(CoreKind::kVector, mixed, tree, file, names);
   return f;
 }
 

@@ -13,6 +13,7 @@ void Context::Fail(const Inst* in, const std::string& message) const {
   place.function = code->function->name;
   place.file = *code->file;
   place.core = core->block;
+  place.core_name = core->name;
   place.pipe = pipe;
   if (index < code->debug.size()) {
     const DebugInfo& d = code->debug[index];
@@ -84,6 +85,7 @@ void Context::FailGm(const Inst* in, uint64_t pointer, int64_t offset, int64_t n
 }
 
 void Context::FailUb(const Inst* in, int64_t offset, int64_t n) const {
+  if (!ub) Fail(in, "a cube core has no UB of its own");
   Fail(in, "UB access out of bounds: " + std::to_string(n) + " bytes at address " + std::to_string(offset) +
                ", the UB has " + std::to_string(ub_bytes) + " bytes");
 }
@@ -124,12 +126,17 @@ uint8_t* Core::BufferStorage(const StackBuffer& b, int threads) {
   return base;
 }
 
-void Core::Reset(int64_t block_index, int64_t grid_size, const GlobalMemory& global,
-                 const std::vector<uint64_t>& arguments, Workspace* workspace) {
-  block = block_index;
-  grid = grid_size;
+void Core::Reset(const Seat& seat, const GlobalMemory& global, const std::vector<uint64_t>& arguments,
+                 Workspace* workspace) {
+  block = seat.block;
+  grid = seat.grid;
+  sub_block = seat.sub_block;
+  sub_blocks = seat.sub_blocks;
+  shared = seat.shared;
+  name = seat.name;
+  moved_ = false;
   workspace_ = workspace;
-  dma_commands = dma_bytes = vector_functions = 0;
+  dma_commands = dma_bytes = vector_functions = mad_commands = mad_operations = 0;
   for (CommandQueue& q : queues_) q.Clear();
   std::memset(flags_, 0, sizeof(flags_));
   frame_ = function_.code.image;
@@ -143,9 +150,11 @@ void Core::Reset(int64_t block_index, int64_t grid_size, const GlobalMemory& glo
   Context& s = scalar_;
   s = Context();
   s.s = reinterpret_cast<uint8_t*>(frame_.data());
-  s.ub = workspace->ub.Ensure(static_cast<size_t>(options_.ub_bytes));
-  s.ub_bytes = options_.ub_bytes;
-  std::memset(s.ub, options_.poison_byte, static_cast<size_t>(options_.ub_bytes));
+  if (function_.core == CoreKind::kVector) {
+    s.ub = workspace->ub.Ensure(static_cast<size_t>(options_.ub_bytes));
+    s.ub_bytes = options_.ub_bytes;
+    std::memset(s.ub, options_.poison_byte, static_cast<size_t>(options_.ub_bytes));
+  }
   s.tensors = global.tensors().data();
   s.n_tensors = static_cast<uint32_t>(global.tensors().size());
   s.global = &global;
@@ -173,8 +182,35 @@ Core::State Core::Run() {
     // The parked instruction runs again and may find its condition fulfilled already, by the drain inside AfterIssue.
     if (resume_ && !progress) return State::kParked;
   }
-  CheckEnd();
-  return State::kFinished;
+  return Finish();
+}
+
+Core::State Core::RunFor(int64_t instructions) {
+  moved_ = false;
+  while (resume_) {
+    const Inst* in = resume_;
+    resume_ = nullptr;
+    for (;;) {
+      ++scalar_.counts[in->counter];
+      in = in->fn(scalar_, in);
+      if (!in) break;
+      moved_ = true;
+      if (--instructions <= 0) {
+        resume_ = in;
+        return State::kReady;
+      }
+    }
+    const bool progress = policy_.Drain(*this);
+    moved_ |= progress;
+    if (resume_ && !progress) return State::kParked;
+  }
+  return Finish();
+}
+
+// The scalar unit is at its end: what is in the queues may still wait for another core.
+Core::State Core::Finish() {
+  if (!QueuesEmpty()) moved_ |= policy_.Drain(*this);
+  return QueuesEmpty() ? State::kFinished : State::kParked;
 }
 
 void Core::RunVectorFunction(const Code& code, const uint64_t* captured) {
@@ -219,6 +255,8 @@ void Core::AddStats(LaunchStats* stats) const {
   stats->vector_functions += vector_functions;
   stats->dma_commands += dma_commands;
   stats->dma_bytes += dma_bytes;
+  stats->mad_commands += mad_commands;
+  stats->mad_operations += mad_operations;
 }
 
 }  // namespace pto::engine

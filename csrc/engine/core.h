@@ -13,6 +13,7 @@
 namespace pto::engine {
 
 class Builder;
+struct BlockShared;
 
 enum Pipe : uint8_t { kPipeS, kPipeV, kPipeM, kPipeMte1, kPipeMte2, kPipeMte3, kPipeFix, kPipes, kPipeAll = kPipes };
 constexpr const char* kPipeNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
@@ -89,6 +90,14 @@ class CoreOrder {
 };
 struct Cancelled {};
 
+// The place of a core in a launch.
+struct Seat {
+  int64_t block = 0, grid = 1;
+  int sub_block = 0, sub_blocks = 1;
+  BlockShared* shared = nullptr;
+  const char* name = "";  // in a block with several cores
+};
+
 // Scratch of one host thread, lent to the core it runs.
 struct Workspace {
   AlignedBytes ub;
@@ -145,7 +154,7 @@ struct BufferTokens {
   }
 };
 
-// Flags between the vector cores. A core sets; when all have, every core's count goes up.
+// Flags among the cores of one kind. A core sets; when all have, every core's count goes up.
 struct CrossFlags {
   static constexpr int kIds = 16;
   static constexpr uint32_t kMost = 15;  // the counters have 4 bits
@@ -154,7 +163,7 @@ struct CrossFlags {
   uint32_t count[kIds] = {};             // delivered and not waited for yet
 };
 
-// How mte_ub_gm combines with what is in GM.
+// How mte_ub_gm and mte_l0c_gm combine with what is in GM.
 struct StoreAtomic {
   enum Operation : uint8_t { kAdd, kMax, kMin };
   DType type = DType::kNone;  // off
@@ -172,11 +181,18 @@ class Core {
 
   Core(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order);
 
-  // Makes the core block `block` of `grid`, at the start of the kernel. Reuses all storage.
-  void Reset(int64_t block, int64_t grid, const GlobalMemory& global, const std::vector<uint64_t>& arguments,
+  // Takes a seat, at the start of the kernel. Reuses all storage.
+  void Reset(const Seat& seat, const GlobalMemory& global, const std::vector<uint64_t>& arguments,
              Workspace* workspace);
+  // Goes on until the kernel has ended with all queues empty, or nothing can go on without another core.
   State Run();
+  // The same, at most for so many instructions of the scalar unit; kReady then.
+  State RunFor(int64_t instructions);
+  bool Moved() const { return moved_; }  // something happened in the last run
+  // Flags and buffers at the end of the kernel.
+  void CheckEnd() const;
   [[noreturn]] void FailDeadlock() const;
+  [[noreturn]] void FailBlocked(const std::string& message) const;  // at what the core waits for
   void AddStats(LaunchStats* stats) const;
 
   // For the handlers.
@@ -200,7 +216,10 @@ class Core {
   uint8_t* BufferStorage(const StackBuffer& b, int threads);
 
   int64_t block = 0, grid = 0;
-  int64_t dma_commands = 0, dma_bytes = 0, vector_functions = 0;
+  int sub_block = 0, sub_blocks = 1;
+  BlockShared* shared = nullptr;
+  const char* name = "";
+  int64_t dma_commands = 0, dma_bytes = 0, vector_functions = 0, mad_commands = 0, mad_operations = 0;
   StreamState streams;
   BufferTokens tokens;
   CrossFlags cross;
@@ -209,10 +228,11 @@ class Core {
   std::string text;       // printed so far
 
   void AwaitTurn() { order_.Await(block); }
+  const LaunchOptions& options() const { return options_; }
   std::string Blocked() const;  // what every waiting pipe waits for
 
  private:
-  void CheckEnd() const;
+  State Finish();
 
   const CompiledFunction& function_;
   const LaunchOptions& options_;
@@ -225,6 +245,7 @@ class Core {
   CommandQueue queues_[kPipes];
   uint8_t flags_[kPipes][kPipes] = {};
   const Inst* resume_ = nullptr;
+  bool moved_ = false;
   Workspace* workspace_ = nullptr;
 };
 
@@ -232,6 +253,9 @@ class Core {
 std::string DescribeTokenWait(const Command& c);
 std::string DescribeTokenWait(const Context& c, const Inst* in);
 std::string DescribeCrossWait(const Context& c, const Inst* in);
+std::string DescribeIntraWait(const Core& core, const Command& c);
+std::string DescribeMadWait(const Core& core, const Command& c);
+std::string DescribeFixpipeWait(const Core& core, const Command& c);
 
 // PIPE_ may stand before the name; ALL where it is allowed.
 Pipe ParsePipe(Builder& b, std::string name, bool all_allowed);

@@ -21,7 +21,8 @@ struct ErrorPlace {
   std::string op;
   std::string file;
   int line = -1;
-  int64_t core = -1;  // block index
+  int64_t core = -1;      // block index
+  std::string core_name;  // which core of a block with several: AIC, AIV0, AIV1
   std::string pipe;
 };
 
@@ -84,6 +85,16 @@ struct Arg {
   static Arg Scalar(uint64_t bits) { return {kScalar, nullptr, -1, bits}; }
 };
 
+// The order in which a mad adds the products of one element of the result.
+struct MadOrder {
+  enum Kind : uint8_t { kAscending, kBlocked, kReverse, kRandom };
+  Kind kind = kAscending;
+  uint64_t seed = 0;  // kRandom: of the permutation of k
+
+  // "ascending", "blocked" (a sum of its own for every C0 block of k), "reverse" or "random:SEED". False: none of them.
+  static bool Parse(const std::string& text, MadOrder* order);
+};
+
 struct LaunchOptions {
   int host_threads = 0;                           // 0: hardware concurrency
   int64_t ub_bytes = 256 * 1024;                  // unified buffer of one vector core
@@ -92,6 +103,9 @@ struct LaunchOptions {
   bool collect_stats = true;
   // Seed: approximate functions give any of the results their documented error allows. None: the host's results.
   std::optional<uint64_t> perturbation;
+  // Cores of one block take turns. 0: round robin in equal turns; any other number: turns of random length and order.
+  uint64_t interleaving_seed = 0;
+  MadOrder mad_order;
   // Takes what the blocks print, in their order; standard output when empty.
   std::function<void(const std::string&)> print;
 };
@@ -105,6 +119,8 @@ struct LaunchStats {
   int64_t vector_functions = 0;  // vecscope and simt commands
   int64_t dma_commands = 0;
   int64_t dma_bytes = 0;
+  int64_t mad_commands = 0;
+  int64_t mad_operations = 0;  // 2 * m * n * k
 };
 
 // Runs block indices 0..grid-1 and returns when all have finished. Throws Error for the first failing block (the

@@ -12,7 +12,10 @@ std::string Readable(const std::string& message, const ErrorPlace& p) {
     s +=
         "\n  in " + (p.file.empty() ? std::string("line") : p.file) + (p.line >= 0 ? ":" + std::to_string(p.line) : "");
   }
-  if (p.core >= 0) s += "\n  in block " + std::to_string(p.core) + (p.pipe.empty() ? "" : ", pipe " + p.pipe);
+  if (p.core >= 0) {
+    s += "\n  in block " + std::to_string(p.core) + (p.core_name.empty() ? "" : ", " + p.core_name) +
+         (p.pipe.empty() ? "" : ", pipe " + p.pipe);
+  }
   return s;
 }
 

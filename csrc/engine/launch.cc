@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core.h"
+#include "block.h"
 
 namespace pto::engine {
 namespace {
@@ -88,7 +88,9 @@ class Workers {
   size_t busy_ = 0;
 };
 
-constexpr int64_t kVectorCores = 64;  // of one chip
+// Of one chip.
+constexpr int64_t kVectorCores = 64;
+constexpr int64_t kCubeCores = 32;
 
 class Launcher final : public CoreOrder {
  public:
@@ -99,7 +101,8 @@ class Launcher final : public CoreOrder {
         options_(options),
         global_(std::move(tensors)),
         arguments_(std::move(arguments)),
-        ordered_(f.ordered) {
+        ordered_(f.ordered || (f.vector_side && f.vector_side->ordered)),
+        cross_(f.cross.op || !f.vector_side ? f.cross : f.vector_side->cross) {
     if (ordered_) stopped_.assign(static_cast<size_t>(grid), 0);
   }
 
@@ -108,7 +111,7 @@ class Launcher final : public CoreOrder {
     threads = std::max<int64_t>(1, std::min(threads, grid_));
     {
       Workers workers(threads);
-      if (function_.cross.op) {
+      if (cross_.op) {
         RunResident(workers);
       } else {
         workers.Run([this] { Calm([this] { WorkBlocks(); }); });
@@ -145,43 +148,43 @@ class Launcher final : public CoreOrder {
 
   void WorkBlocks() {
     InOrderPolicy policy;
-    Workspace workspace;
-    std::unique_ptr<Core> core;
+    std::unique_ptr<Block> runner;
     LaunchStats stats;
     int64_t block = 0;
     try {
-      core = std::make_unique<Core>(function_, options_, policy, *this);
+      runner = std::make_unique<Block>(function_, options_, policy, *this);
       // Blocks are handed out in order: when one fails, all lower ones are handed out already and run to their end, so
       // the lowest failing block is always found.
       while ((block = next_.fetch_add(1)) < grid_ && block < failed_.load()) {
-        core->Reset(block, grid_, global_, arguments_, &workspace);
-        // Nothing comes from another core: a parked core has nobody to wake it.
-        if (core->Run() == Core::State::kParked) core->FailDeadlock();
-        core->AddStats(&stats);
-        if (ordered_) Stopped(block, &core->text);
+        runner->Reset(block, grid_, global_, arguments_);
+        // Nothing comes from another block: what waits now has nobody to wake it.
+        if (!runner->Run()) runner->FailDeadlock();
+        runner->CheckEnd();
+        runner->AddStats(&stats);
+        if (ordered_) Stopped(block, runner->Text());
       }
     } catch (...) {
       // Other blocks below this one may still be unfinished on this thread's peers only, so this thread can stop.
-      Failed(block, core ? &core->text : nullptr);
+      Failed(block, runner ? runner->Text() : "");
     }
     std::lock_guard<std::mutex> lock(mutex_);
     Merge(stats);
   }
 
-  void Failed(int64_t block, std::string* text) {
+  void Failed(int64_t block, std::string text) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (block < failed_.load()) {
       failed_.store(block);
       error_ = std::current_exception();
-      if (text && !text->empty()) texts_[block] = std::move(*text);
+      if (!text.empty()) texts_[block] = std::move(text);
     }
     turn_.notify_all();
   }
 
-  void Stopped(int64_t block, std::string* text) {
+  void Stopped(int64_t block, std::string text) {
     std::lock_guard<std::mutex> lock(mutex_);
     stopped_[static_cast<size_t>(block)] = 1;
-    if (text && !text->empty()) texts_[block] = std::move(*text);
+    if (!text.empty()) texts_[block] = std::move(text);
     int64_t first = first_running_.load();
     if (block != first) return;
     for (; first < grid_ && stopped_[static_cast<size_t>(first)]; ++first) {
@@ -209,17 +212,17 @@ class Launcher final : public CoreOrder {
   // what a core sees does not depend on how fast the others are.
 
   void RunResident(Workers& workers) {
-    if (grid_ > kVectorCores) {
-      FailLaunch(*function_.cross.op + " needs all " + std::to_string(grid_) + " blocks at once, there are " +
-                 std::to_string(kVectorCores) + " vector cores");
+    const bool cube = function_.core == CoreKind::kCube;
+    if (grid_ > (cube ? kCubeCores : kVectorCores)) {
+      FailLaunch(*cross_.op + " needs all " + std::to_string(grid_) + " blocks at once, there are " +
+                 (cube ? std::to_string(kCubeCores) + " cube cores" : std::to_string(kVectorCores) + " vector cores"));
     }
     InOrderPolicy policy;
-    std::vector<Workspace> workspaces(static_cast<size_t>(grid_));
-    std::vector<std::unique_ptr<Core>> cores;
+    std::vector<std::unique_ptr<Block>> blocks;
     std::vector<uint8_t> finished(static_cast<size_t>(grid_), 0);
     for (int64_t i = 0; i < grid_; ++i) {
-      cores.push_back(std::make_unique<Core>(function_, options_, policy, *this));
-      cores.back()->Reset(i, grid_, global_, arguments_, &workspaces[static_cast<size_t>(i)]);
+      blocks.push_back(std::make_unique<Block>(function_, options_, policy, *this));
+      blocks.back()->Reset(i, grid_, global_, arguments_);
     }
     for (int64_t left = grid_; left > 0;) {
       next_.store(0);
@@ -236,42 +239,57 @@ class Launcher final : public CoreOrder {
             const size_t at = static_cast<size_t>(i);
             if (finished[at]) continue;
             try {
-              if (cores[at]->Run() == Core::State::kFinished) finished[at] = 1;
-              if (ordered_) Stopped(i, nullptr);
+              if (blocks[at]->Run()) {
+                finished[at] = 1;
+                blocks[at]->CheckEnd();
+              }
+              if (ordered_) Stopped(i, "");
             } catch (...) {
-              Failed(i, nullptr);
+              Failed(i, "");
             }
           }
         });
       });
       if (error_) break;
       left = std::count(finished.begin(), finished.end(), 0);
-      if (left == 0 || HandOver(cores)) continue;
+      if (left == 0 || HandOver(blocks)) continue;
       try {
-        FailDeadlock(cores, finished);
+        FailDeadlock(blocks);
       } catch (...) {
         error_ = std::current_exception();
         break;
       }
     }
-    for (auto& core : cores) {
-      if (core->block > failed_.load()) break;
-      Print(core->text);
+    for (auto& block : blocks) {
+      if (block->index() > failed_.load()) break;
+      Print(block->Text());
     }
     if (error_) return;
-    for (auto& core : cores) {
-      CheckCrossFlags(*core);
-      core->AddStats(&stats_);
+    for (auto& block : blocks) {
+      for (const auto& core : block->cores()) CheckCrossFlags(*core);
+      block->AddStats(&stats_);
     }
   }
 
   // True when some core got a flag.
-  bool HandOver(const std::vector<std::unique_ptr<Core>>& cores) const {
+  bool HandOver(const std::vector<std::unique_ptr<Block>>& blocks) const {
+    std::vector<Core*> vector_cores, cube_cores;
+    for (const auto& block : blocks) {
+      for (const auto& core : block->cores()) {
+        (core->function().core == CoreKind::kCube ? cube_cores : vector_cores).push_back(core.get());
+      }
+    }
+    const bool vector = !vector_cores.empty() && HandOver(vector_cores);
+    return (!cube_cores.empty() && HandOver(cube_cores)) || vector;
+  }
+
+  // The same for all cores of one kind.
+  static bool HandOver(const std::vector<Core*>& cores) {
     bool any = false;
     for (int id = 0; id < CrossFlags::kIds; ++id) {
       uint32_t all = cores[0]->cross.set[id];
-      for (const auto& core : cores) all = std::min(all, core->cross.set[id]);
-      for (const auto& core : cores) {
+      for (const Core* core : cores) all = std::min(all, core->cross.set[id]);
+      for (Core* core : cores) {
         CrossFlags& f = core->cross;
         if (all == f.delivered[id]) continue;
         f.count[id] += all - f.delivered[id];
@@ -285,19 +303,18 @@ class Launcher final : public CoreOrder {
   [[noreturn]] void FailLaunch(const std::string& message) const {
     ErrorPlace place;
     place.function = function_.name;
-    place.op = *function_.cross.op;
+    place.op = *cross_.op;
     place.file = *function_.code.file;
-    place.line = function_.cross.line;
+    place.line = cross_.line;
     throw Error(message, place);
   }
 
-  [[noreturn]] void FailDeadlock(const std::vector<std::unique_ptr<Core>>& cores,
-                                 const std::vector<uint8_t>& finished) const {
+  [[noreturn]] void FailDeadlock(const std::vector<std::unique_ptr<Block>>& all) const {
     // Blocks that wait for the same things together.
     std::map<std::string, std::vector<int64_t>> waits;
     std::vector<std::string> order;
-    for (size_t i = 0; i < cores.size(); ++i) {
-      const std::string what = finished[i] ? "has ended" : cores[i]->Blocked();
+    for (size_t i = 0; i < all.size(); ++i) {
+      const std::string what = all[i]->Blocked();
       if (waits[what].empty()) order.push_back(what);
       waits[what].push_back(static_cast<int64_t>(i));
     }
@@ -322,6 +339,7 @@ class Launcher final : public CoreOrder {
       const CrossFlags& f = core.cross;
       if (f.count[id] == 0 && f.set[id] == f.delivered[id]) continue;
       FailLaunch("cross-core flag " + std::to_string(id) + " of block " + std::to_string(core.block) +
+                 (*core.name ? std::string(", ") + core.name + "," : "") +
                  " is left set at the end of the kernel (it leaks into the next one)");
     }
   }
@@ -335,6 +353,8 @@ class Launcher final : public CoreOrder {
     stats_.vector_functions += s.vector_functions;
     stats_.dma_commands += s.dma_commands;
     stats_.dma_bytes += s.dma_bytes;
+    stats_.mad_commands += s.mad_commands;
+    stats_.mad_operations += s.mad_operations;
   }
 
   const CompiledFunction& function_;
@@ -343,6 +363,7 @@ class Launcher final : public CoreOrder {
   const GlobalMemory global_;
   const std::vector<uint64_t> arguments_;
   const bool ordered_;
+  const DebugInfo cross_;  // of the side that waits for other cores
   std::atomic<int64_t> next_{0};
   std::atomic<int64_t> failed_{std::numeric_limits<int64_t>::max()};
   std::atomic<int64_t> first_running_{0};  // ordered_: all lower blocks have stopped

@@ -236,7 +236,6 @@ void CompileVectorFunction(Builder& b, const Op& op, uint8_t unit) {
   b.ExpectCounts(op, 0, 0);
   b.Expect(op.regions.size() == 1 && op.regions[0].arguments.empty(),
            "a vector function needs one region without arguments");
-  b.Expect(b.scope().tree->kernel_kind != "cube", "a cube kernel has no vector pipe");
   auto code = std::make_unique<Code>();
   if (unit == kOnSimt) {
     const char* const keys[] = {"x", "y", "z"};
@@ -258,6 +257,19 @@ void CompileVectorFunction(Builder& b, const Op& op, uint8_t unit) {
   b.Emit(&IssueVectorFunction).a = index;
 }
 
+// A part of the kernel for one kind of core.
+void CompileSection(Builder& b, const Op& op) {
+  b.ExpectCounts(op, 0, 0);
+  b.Expect(op.regions.size() == 1 && op.regions[0].arguments.empty(), "a section needs one region without arguments");
+  const std::string kind = b.TextAttribute(op, "kind", "");
+  b.Expect(kind == "cube" || kind == "vector", "unknown kind " + kind);
+  b.Expect(b.scope().tree->kernel_kind.empty(), "a kernel with a kind has no sections");
+  if ((kind == "cube") != (b.scope().core == CoreKind::kCube)) return;
+  b.BeginScope();
+  b.CompileRegion(op.regions[0]);
+  b.EndScope();
+}
+
 void CompileVecscope(Builder& b, const Op& op) { CompileVectorFunction(b, op, kOnVector); }
 void CompileSimt(Builder& b, const Op& op) { CompileVectorFunction(b, op, kOnSimt); }
 
@@ -273,8 +285,9 @@ const OpTable& ControlOps() {
       {"while", kOnScalar | kOnVector | kOnSimt, &CompileWhile},
       {"if", kOnScalar | kOnVector | kOnSimt, &CompileIf},
       {"yield", kOnScalar | kOnVector | kOnSimt, &CompileYield},
-      {"vecscope", kOnScalar, &CompileVecscope},
-      {"simt", kOnScalar, &CompileSimt},
+      {"section", kOnScalar, &CompileSection},
+      {"vecscope", kOnScalar | kVectorCore, &CompileVecscope},
+      {"simt", kOnScalar | kVectorCore, &CompileSimt},
   };
   return table;
 }

@@ -1,4 +1,4 @@
-// set_cross_block and wait_cross_block: a barrier among all vector cores of the launch (mode 0).
+// set_cross_block and wait_cross_block: a barrier among all cores of one kind of the launch (mode 0).
 //
 // A set takes effect when the earlier commands of its pipe are done. The launcher hands the flags over between its
 // rounds (launch.cc); a wait stalls the scalar unit, so the core parks until then.
@@ -49,7 +49,6 @@ const Inst* Wait(Context& c, const Inst* in) {
 void Compile(Builder& b, const Op& op, Handler h) {
   b.ExpectCounts(op, 1, 0);
   const Pipe p = ParsePipe(b, b.TextAttribute(op, "pipe", ""), false);
-  b.Expect(b.scope().tree->kernel_kind != "cube", "barriers among cube cores are not simulated");
   CompiledFunction& f = *b.scope().function;
   if (!f.cross.op) f.cross = {&*b.scope().names->insert(op.name).first, op.line};
   const uint32_t id = b.Int64(op.operands[0]);

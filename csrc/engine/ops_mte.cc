@@ -1,95 +1,20 @@
 // DMA commands between GM and UB. Operand values are captured at issue; the command runs on its pipe.
 #include <cstring>
 
-#include "atomic.h"
-#include "builder.h"
-#include "core.h"
+#include "store_atomic.h"
+#include "transfer.h"
 
 namespace pto::engine {
 namespace {
-
-constexpr int64_t kBlock = 32;
-constexpr int kMaxLoops = 16;
-
-// Values of a captured command, in operand order.
-struct Loop {
-  int64_t count, src, dst;
-};
-
-struct Transfer {
-  uint64_t src, dst;
-  int64_t len;
-  Loop rows;
-  Loop outer[kMaxLoops];
-  int n_outer;
-  const uint64_t* rest;
-};
-
-Transfer Unpack(const Command& c) {
-  const uint64_t* v = c.values;
-  auto i64 = [&](int i) { return static_cast<int64_t>(v[i]); };
-  Transfer t;
-  t.src = v[0], t.dst = v[1], t.len = i64(2);
-  t.rows = {i64(3), i64(4), i64(5)};
-  t.n_outer = static_cast<int>(c.inst->b);
-  for (int i = 0; i < t.n_outer; ++i) t.outer[i] = {i64(6 + 3 * i), i64(7 + 3 * i), i64(8 + 3 * i)};
-  t.rest = v + 6 + 3 * t.n_outer;
-  return t;
-}
-
-// Rows that touch in UB and fill no whole blocks lie back to back: only the first is aligned, only the last padded.
-bool Compact(const Transfer& t, int64_t ub_stride) {
-  return t.rows.count > 1 && ub_stride == t.len && t.len % kBlock != 0;
-}
-
-// f(source offset, destination offset, number of the row) for each row, inner loop first.
-template <class F>
-void ForRows(const Transfer& t, F f) {
-  int64_t index[kMaxLoops] = {};
-  int64_t src = 0, dst = 0;
-  for (int i = 0; i < t.n_outer; ++i) {
-    if (t.outer[i].count == 0) return;
-  }
-  for (;;) {
-    for (int64_t r = 0; r < t.rows.count; ++r) f(src + r * t.rows.src, dst + r * t.rows.dst, r);
-    int level = 0;
-    for (; level < t.n_outer; ++level) {
-      src += t.outer[level].src, dst += t.outer[level].dst;
-      if (++index[level] < t.outer[level].count) break;
-      src -= index[level] * t.outer[level].src, dst -= index[level] * t.outer[level].dst;
-      index[level] = 0;
-    }
-    if (level == t.n_outer) return;
-  }
-}
-
-// A command inside a core, with its failures attributed to the pipe.
-struct Unit {
-  Context context;
-  const Inst* in;
-  Unit(Core& core, const Command& c, const char* pipe) : context(core.scalar()), in(c.inst) { context.pipe = pipe; }
-  [[noreturn]] void Fail(const std::string& s) const { context.Fail(in, s); }
-};
-
-// Counts the command and checks its numbers; false when it moves nothing.
-bool Begin(Core& core, const Unit& u, const Transfer& t) {
-  if (t.len < 0) u.Fail("the burst length is " + std::to_string(t.len));
-  if (t.rows.count < 0) u.Fail("the burst count is " + std::to_string(t.rows.count));
-  for (int i = 0; i < t.n_outer; ++i) {
-    if (t.outer[i].count < 0) u.Fail("a loop count is " + std::to_string(t.outer[i].count));
-  }
-  ++core.dma_commands;
-  return t.len != 0 && t.rows.count != 0;
-}
 
 void Fill(uint8_t* p, int64_t bytes, uint64_t value, int element) {
   for (int64_t i = 0; i < bytes; ++i) p[i] = static_cast<uint8_t>(value >> (8 * (i % element)));
 }
 
 bool RunGmUb(Core& core, const Command& c) {
-  const Unit u(core, c, "MTE2");
+  const CommandUnit u(core, c, "MTE2");
   const Context& m = u.context;
-  const Transfer t = Unpack(c);
+  const Transfer t = UnpackTransfer(c);
   if (!Begin(core, u, t)) return true;
   const int pads = static_cast<int>(c.inst->c);
   const int element = static_cast<int>(c.inst->e), value_bytes = static_cast<int>(c.inst->flag);
@@ -119,54 +44,11 @@ bool RunGmUb(Core& core, const Command& c) {
   return true;
 }
 
-// n bytes of UB combined with those in GM, element by element.
-template <class T, class F>
-void Combine(const Unit& u, uint8_t* to, const uint8_t* from, int64_t n) {
-  constexpr int64_t kBytes = sizeof(T);
-  if (n % kBytes || reinterpret_cast<uintptr_t>(to) % kBytes) {
-    u.Fail("an atomic store of " + std::to_string(kBytes) + "-byte elements is not a whole number of aligned elements");
-  }
-  for (int64_t i = 0; i < n; i += kBytes) {
-    T x;
-    std::memcpy(&x, from + i, sizeof(T));
-    AtomicUpdate<T>(to + i, [x](T old) { return Apply2<F>(old, x); });
-  }
-}
-
-template <class F>
-void CombineAs(const Unit& u, DType t, uint8_t* to, const uint8_t* from, int64_t n) {
-  switch (t) {
-    case DType::kF32:
-      return Combine<float, F>(u, to, from, n);
-    case DType::kF16:
-      return Combine<F16, F>(u, to, from, n);
-    case DType::kBF16:
-      return Combine<BF16, F>(u, to, from, n);
-    case DType::kI32:
-      return Combine<int32_t, F>(u, to, from, n);
-    case DType::kI16:
-      return Combine<int16_t, F>(u, to, from, n);
-    default:
-      return Combine<int8_t, F>(u, to, from, n);
-  }
-}
-
-void CombineRow(const Unit& u, const StoreAtomic& mode, uint8_t* to, const uint8_t* from, int64_t n) {
-  switch (mode.operation) {
-    case StoreAtomic::kAdd:
-      return CombineAs<Add>(u, mode.type, to, from, n);
-    case StoreAtomic::kMax:
-      return CombineAs<Maximum>(u, mode.type, to, from, n);
-    case StoreAtomic::kMin:
-      return CombineAs<Minimum>(u, mode.type, to, from, n);
-  }
-}
-
 // The last value is the atomic mode at issue.
 bool RunUbGm(Core& core, const Command& c) {
-  const Unit u(core, c, "MTE3");
+  const CommandUnit u(core, c, "MTE3");
   const Context& m = u.context;
-  const Transfer t = Unpack(c);
+  const Transfer t = UnpackTransfer(c);
   if (!Begin(core, u, t)) return true;
   const StoreAtomic mode = StoreAtomic::Unpack(t.rest[0]);
   const int element = static_cast<int>(c.inst->e);
@@ -188,9 +70,9 @@ bool RunUbGm(Core& core, const Command& c) {
 
 // Lengths and gaps in blocks of 32 bytes; a gap runs from the end of a burst to the start of the next one.
 bool RunUbUb(Core& core, const Command& c) {
-  const Unit u(core, c, "V");
+  const CommandUnit u(core, c, "V");
   const Context& m = u.context;
-  const Transfer t = Unpack(c);
+  const Transfer t = UnpackTransfer(c);
   if (!Begin(core, u, t)) return true;
   const int64_t len = t.len * kBlock;
   for (int64_t r = 0; r < t.rows.count; ++r) {
@@ -285,9 +167,9 @@ void CompileMode(Builder& b, const Op& op) {
 
 const OpTable& MteOps() {
   static const OpTable table = {
-      {"mte_gm_ub", kOnScalar, &CompileGmUb},
-      {"mte_ub_gm", kOnScalar, &CompileUbGm},
-      {"mte_ub_ub", kOnScalar, &CompileUbUb},
+      {"mte_gm_ub", kOnScalar | kVectorCore, &CompileGmUb},
+      {"mte_ub_gm", kOnScalar | kVectorCore, &CompileUbGm},
+      {"mte_ub_ub", kOnScalar | kVectorCore, &CompileUbUb},
       {"set_atomic_none", kOnScalar, &CompileMode<&SetNone>},
       {"set_atomic_f32", kOnScalar, &CompileMode<&SetType<DType::kF32>>},
       {"set_atomic_f16", kOnScalar, &CompileMode<&SetType<DType::kF16>>},

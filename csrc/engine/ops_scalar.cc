@@ -306,6 +306,14 @@ const Inst* BlockCount(Context& c, const Inst* in) {
   c.S<int64_t>(in->d) = c.core->grid;
   return in + 1;
 }
+const Inst* SubBlockIndex(Context& c, const Inst* in) {
+  c.S<int64_t>(in->d) = c.core->sub_block;
+  return in + 1;
+}
+const Inst* SubBlockCount(Context& c, const Inst* in) {
+  c.S<int64_t>(in->d) = c.core->sub_blocks;
+  return in + 1;
+}
 
 template <Handler H>
 void CompileQuery(Builder& b, const Op& op) {
@@ -315,9 +323,10 @@ void CompileQuery(Builder& b, const Op& op) {
   b.Emit(H).d = d.slot;
 }
 
-// A vector-only kernel: every vector core is a block of its own.
-template <int N>
-void CompileConstantQuery(Builder& b, const Op& op) {
+// In a kernel for one kind of core every core is a block of its own, and so is the cube core among cube cores.
+template <Handler H, int N>
+void CompileSubBlockQuery(Builder& b, const Op& op) {
+  if (b.scope().mixed && b.scope().core == CoreKind::kVector) return CompileQuery<H>(b, op);
   b.ExpectCounts(op, 0, 1);
   b.ExpectInteger(op.results[0]);
   b.DefineConstant(op.results[0], N);
@@ -396,8 +405,8 @@ const OpTable& ScalarOps() {
       {"addptr", kScalarAnywhere, &CompileAddPtr},
       {"get_block_idx", kScalarAnywhere, &CompileQuery<&BlockIndex>},
       {"get_block_num", kScalarAnywhere, &CompileQuery<&BlockCount>},
-      {"get_subblock_idx", kScalarAnywhere, &CompileConstantQuery<0>},
-      {"get_subblock_num", kScalarAnywhere, &CompileConstantQuery<1>},
+      {"get_subblock_idx", kScalarAnywhere, &CompileSubBlockQuery<&SubBlockIndex, 0>},
+      {"get_subblock_num", kScalarAnywhere, &CompileSubBlockQuery<&SubBlockCount, 1>},
   };
   return table;
 }

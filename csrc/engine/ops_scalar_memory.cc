@@ -71,6 +71,7 @@ void CompileAccess(Builder& b, const Op& op, bool load) {
   b.Expect(ByteSize(v.dtype) == ByteSize(p.dtype),
            std::string("a ") + Name(v.dtype) + " through a pointer to " + Name(p.dtype));
   b.Expect(b.unit() != kOnVector || p.space != Space::kGm, "a vecscope cannot access GM");
+  b.Expect(p.space != Space::kUb || b.scope().core == CoreKind::kVector, "a cube core has no UB of its own");
   const uint32_t a = b.Scalar(pointer), o = b.Int64(offset);
   const uint32_t d = load ? b.Define(value).slot : b.Scalar(value);
   const int bytes = ByteSize(p.dtype);

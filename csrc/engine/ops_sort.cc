@@ -159,8 +159,8 @@ void CompileMerge(Builder& b, const Op& op) {
 
 const OpTable& SortOps() {
   static const OpTable table = {
-      {"vbitsort", kOnScalar, &CompileSort},
-      {"vmrgsort4", kOnScalar, &CompileMerge},
+      {"vbitsort", kOnScalar | kVectorCore, &CompileSort},
+      {"vmrgsort4", kOnScalar | kVectorCore, &CompileMerge},
   };
   return table;
 }

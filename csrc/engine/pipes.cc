@@ -88,7 +88,9 @@ std::string Core::Blocked() const {
     if (c.fn == &RunWait) {
       add(std::string(kPipeNames[p]) + " waits for flag " +
           FlagName(c.inst->b, c.inst->c, static_cast<int>(c.values[0])) + line(c.inst) + behind);
-    } else if (const std::string what = DescribeTokenWait(c); !what.empty()) {
+    } else if (const std::string what = DescribeTokenWait(c) + DescribeIntraWait(*this, c) + DescribeMadWait(*this, c) +
+                                        DescribeFixpipeWait(*this, c);
+               !what.empty()) {
       add(std::string(kPipeNames[p]) + " waits for " + what + line(c.inst) + behind);
     } else {
       add(std::string(kPipeNames[p]) + " is blocked" + line(c.inst) + behind);
@@ -97,17 +99,18 @@ std::string Core::Blocked() const {
   return s;
 }
 
-void Core::FailDeadlock() const {
+void Core::FailDeadlock() const { FailBlocked("deadlock: " + Blocked()); }
+
+void Core::FailBlocked(const std::string& message) const {
   const Inst* in = resume_;
   const char* pipe = "S";
   for (int p = 0; !in && p < kPipes; ++p) {
     if (!queues_[p].Empty()) in = queues_[p].Head().inst, pipe = kPipeNames[p];
   }
-  Fail(in, "deadlock: " + Blocked(), pipe);
+  Fail(in, message, pipe);
 }
 
 void Core::CheckEnd() const {
-  if (!QueuesEmpty()) FailDeadlock();
   for (int src = 0; src < kPipes; ++src) {
     for (int dst = 0; dst < kPipes; ++dst) {
       if (!flags_[src][dst]) continue;
@@ -120,6 +123,7 @@ void Core::CheckEnd() const {
       place.file = *function_.code.file;
       place.line = function_.line;
       place.core = block;
+      place.core_name = name;
       throw Error("flag left set at the end of the kernel (it leaks into the next one): " + s, place);
     }
   }
@@ -248,10 +252,11 @@ Pipe ParsePipe(Builder& b, std::string name, bool all_allowed) {
   if (name.rfind("PIPE_", 0) == 0) name = name.substr(5);
   for (int p = 0; p < kPipes; ++p) {
     if (name == kPipeNames[p]) {
-      const std::string& kind = b.scope().tree->kernel_kind;
       const bool cube_only = p == kPipeM || p == kPipeMte1 || p == kPipeFix;
-      if (kind == "vector" && cube_only) b.Fail("a vector core has no pipe " + name);
-      if (kind == "cube" && p == kPipeV) b.Fail("a cube core has no pipe V");
+      const bool vector_only = p == kPipeV || p == kPipeMte3;
+      const char* advice = b.scope().mixed ? " (in a mixed kernel it belongs into a section)" : "";
+      if (b.scope().core == CoreKind::kVector && cube_only) b.Fail("a vector core has no pipe " + name + advice);
+      if (b.scope().core == CoreKind::kCube && vector_only) b.Fail("a cube core has no pipe " + name + advice);
       return static_cast<Pipe>(p);
     }
   }

@@ -17,7 +17,8 @@ const Registry& All() {
           &SimdArithmeticOps(), &SimdReduceOps(),   &SimdMemoryOps(), &SimdGatherOps(),  &SimdStreamOps(),
           &SimdWideOps(),       &SimdCountOps(),    &SortOps(),       &SimdConvertOps(), &SimdMaskOps(),
           &SimdMoveOps(),       &SimtOps(),         &SimtMemoryOps(), &SimtWarpOps(),    &SimtAtomicOps(),
-          &WideIntegerOps(),    &BufferTokenOps(),  &CrossCoreOps(),  &DebugOps()}) {
+          &WideIntegerOps(),    &BufferTokenOps(),  &CrossCoreOps(),  &DebugOps(),       &IntraBlockOps(),
+          &CubeCopyOps(),       &CubeLoadOps(),     &MadOps(),        &FixpipeOps()}) {
       for (const OpEntry& e : *table) r[e.name].push_back(&e);
     }
     return r;

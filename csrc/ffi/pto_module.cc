@@ -236,6 +236,8 @@ class PtoModuleObj : public tf::ModuleObj {
     try {
       options.host_threads = HostThreads();
       options.perturbation = Perturbation();
+      options.interleaving_seed = InterleavingSeed();
+      options.mad_order = MadOrder();
     } catch (const BadSetting& bad) {
       Throw(kConfigurationError, bad.message + "\n  instead: " + bad.advice);
     }

@@ -44,4 +44,25 @@ std::optional<uint64_t> Perturbation() {
                    "use exact, or perturb:SEED with a number of at most 18 digits"};
 }
 
+uint64_t InterleavingSeed() {
+  const std::string text = Read("TILELANG_PTO_SEED");
+  if (text.empty()) return 0;
+  const std::optional<uint64_t> seed = Number(text);
+  if (!seed) {
+    throw BadSetting{"TILELANG_PTO_SEED=" + text + " is not a seed",
+                     "use a number of at most 18 digits, 0 for equal turns"};
+  }
+  return *seed;
+}
+
+engine::MadOrder MadOrder() {
+  const std::string text = Read("TILELANG_PTO_MAD_ORDER");
+  engine::MadOrder order;
+  if (!text.empty() && !engine::MadOrder::Parse(text, &order)) {
+    throw BadSetting{"TILELANG_PTO_MAD_ORDER=" + text + " is not an order of summation",
+                     "use ascending, blocked, reverse or random:SEED"};
+  }
+  return order;
+}
+
 }  // namespace pto::ffi

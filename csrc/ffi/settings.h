@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "engine/engine.h"
+
 namespace pto::ffi {
 
 // A variable's value is not understood. what to say, and what to do instead.
@@ -17,5 +19,11 @@ int HostThreads();
 
 // TILELANG_PTO_ULP: the seed of `perturb:SEED`, nothing for `exact`.
 std::optional<uint64_t> Perturbation();
+
+// TILELANG_PTO_SEED: how the cores of a block take turns, 0 for equal turns.
+uint64_t InterleavingSeed();
+
+// TILELANG_PTO_MAD_ORDER: how a mad adds its products.
+engine::MadOrder MadOrder();
 
 }  // namespace pto::ffi

@@ -40,7 +40,8 @@ std::string ErrorText(const engine::Error& e) {
   const engine::ErrorPlace& p = e.place;
   return "{\"error\": {\"message\": " + Quoted(e.message) + ", \"function\": " + Quoted(p.function) +
          ", \"op\": " + Quoted(p.op) + ", \"file\": " + Quoted(p.file) + ", \"line\": " + std::to_string(p.line) +
-         ", \"core\": " + std::to_string(p.core) + ", \"pipe\": " + Quoted(p.pipe) + "}}";
+         ", \"core\": " + std::to_string(p.core) + ", \"core_name\": " + Quoted(p.core_name) +
+         ", \"pipe\": " + Quoted(p.pipe) + "}}";
 }
 
 std::string StatsText(const engine::LaunchStats& s) {
@@ -56,6 +57,8 @@ std::string StatsText(const engine::LaunchStats& s) {
   add("vector_functions", s.vector_functions);
   add("dma_commands", s.dma_commands);
   add("dma_bytes", s.dma_bytes);
+  add("mad_commands", s.mad_commands);
+  add("mad_operations", s.mad_operations);
   return out + "}";
 }
 
@@ -101,7 +104,8 @@ engine::Arg ScalarArg(const std::string& function, const engine::Parameter& p, c
 }
 
 std::string Launch(const tf::Bytes& bytes, const std::string& name, const tf::Array<tf::Any>& values, int64_t grid,
-                   int64_t host_threads, int64_t max_steps, int64_t perturbation) {
+                   int64_t host_threads, int64_t max_steps, int64_t perturbation, const std::string& mad_order,
+                   int64_t seed) {
   try {
     const auto program = engine::Program::Parse(bytes.data(), bytes.size());
     const engine::Function* f = program->Find(name);
@@ -127,6 +131,11 @@ std::string Launch(const tf::Bytes& bytes, const std::string& name, const tf::Ar
     options.host_threads = static_cast<int>(host_threads);
     if (perturbation >= 0) options.perturbation = static_cast<uint64_t>(perturbation);
     if (max_steps > 0) options.max_steps_per_core = max_steps;
+    if (!engine::MadOrder::Parse(mad_order, &options.mad_order)) {
+      throw Refusal(name,
+                    "the order of summation is " + mad_order + ", not ascending, blocked, reverse or random:SEED");
+    }
+    options.interleaving_seed = static_cast<uint64_t>(seed);
     engine::LaunchStats stats;
     engine::Launch(*program, name, args, grid, options, &stats);
     return StatsText(stats);
@@ -158,9 +167,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   tf::reflection::GlobalDef()
       .def("tilelang_pto.sim_launch",
            [](tf::Bytes program, tf::String function, tf::Array<tf::Any> args, int64_t grid, int64_t host_threads,
-              int64_t max_steps, int64_t perturbation) {
-             return tf::String(
-                 Launch(program, std::string(function), args, grid, host_threads, max_steps, perturbation));
+              int64_t max_steps, int64_t perturbation, tf::String mad_order, int64_t seed) {
+             return tf::String(Launch(program, std::string(function), args, grid, host_threads, max_steps, perturbation,
+                                      std::string(mad_order), seed));
            })
       .def("tilelang_pto.sim_accuracy", [] { return tf::String(AccuracyText()); })
       .def("tilelang_pto.sim_ops", [] { return Ops(); });

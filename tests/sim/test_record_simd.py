@@ -306,7 +306,7 @@ def test_flags_and_barriers():
         ("pto.mte_gm_ub(x, ub(pto.f32), 0, 100, nburst=(1, 100, 128), pad=(0.0, 0, 300))", "0 to 255"),
         ("pto.mte_gm_ub(x, ub(pto.f32), 0, 100, nburst=(1, 100, 128), loops=4)", "inner loop first"),
         ("pto.mte_ub_gm(ub(pto.f32), x, 256, nburst=(1, 256, 256), l2_cache='fast')", "one of idle|one of naci"),
-        ("pto.mte_gm_l1(x, x, 256, nburst=(1, 256, 256))", "no cube core"),
+        ("pto.mte_gm_l1(x, x, 256, nburst=(1, 256, 256))", "points to 'gm'"),
     ],
 )
 def test_kernel_faults(call: str, message: str):

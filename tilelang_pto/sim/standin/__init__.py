@@ -8,8 +8,11 @@ from __future__ import annotations
 from tilelang_pto.sim.standin import (
     atomic,
     control,
+    cube_copy,
     debug,
+    fixpipe,
     kinds,
+    mad,
     memory,
     mte,
     scalar,
@@ -25,4 +28,7 @@ from tilelang_pto.sim.standin.registry import opcodes as recorded_opcodes
 
 __all__ = ["AUGUST", "SEPTEMBER", "SURFACES", "entries", "names", "recorded_opcodes"]
 
-_FAMILIES = (atomic, control, debug, kinds, memory, mte, scalar, simd_arith, simd_convert, simd_mask, simd_memory, simt, sync)
+_FAMILIES = (
+    atomic, control, cube_copy, debug, fixpipe, kinds, mad, memory, mte, scalar, simd_arith, simd_convert, simd_mask, simd_memory, simt,
+    sync,
+)  # fmt: skip

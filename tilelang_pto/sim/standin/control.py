@@ -19,7 +19,7 @@ __all__ = ["BranchHandle", "ConstExpr", "KernelHandle", "LoopHandle"]
 
 I1, INDEX = PLAIN["i1"], PLAIN["index"]
 
-declare_opcodes("for", "if", "while", "yield", "vecscope", "simt")
+declare_opcodes("for", "if", "section", "while", "yield", "vecscope", "simt")
 
 _RESERVED_LOOP = frozenset({"carry", "final", "iv", "update"})
 _RESERVED_BRANCH = frozenset({"assign", "else_", "get", "then_"})
@@ -480,17 +480,18 @@ class _Shell(_Context):
 
 
 class _Section(_Context):
-    """``pto.section("vector")``: the operations belong to the kernel body; the values end with the section."""
+    """``pto.section("vector")``: a part of the kernel for one kind of core."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, kind: str) -> None:
         self.recorder = recorder
+        self._kind = kind
         self._scope: Scope | None = None
 
     def __enter__(self) -> None:
         rec = self.recorder
-        outer = rec.scope
-        assert outer is not None
-        self._scope = rec.push(outer.region, "section")
+        region = Region()
+        rec.emit("section", (), (), {"kind": self._kind}, [region])
+        self._scope = rec.push(region, "section")
 
     def _close(self) -> None:
         assert self._scope is not None
@@ -525,14 +526,12 @@ def simt(rec: Recorder, *dims: Any, name: Any = None, target: str = "a5", ast_re
     return _Shell(rec, "simt", {"x": sizes[0], "y": sizes[1], "z": sizes[2]})
 
 
-@entry("section", opcodes=(), places=KERNEL)
+@entry("section", places=KERNEL)
 def section(rec: Recorder, kind: Any) -> _Section:
-    """``with pto.section("vector"):`` the vector side of a kernel without a kind."""
+    """``with pto.section("vector"):`` the part of a kernel without a kind that its vector cores run; ``"cube"`` likewise."""
     require_explicit(rec, "pto.section")
     if kind not in ("vector", "cube"):
         rec.refuse(f"section kind {kind!r} is not legal", "vector or cube")
-    if kind == "cube":
-        rec.refuse("the simulator has no cube core", "kernels for the vector cores")
     function, scope = rec.function, rec.scope
     assert function is not None and scope is not None
     if function.kind:
@@ -542,7 +541,7 @@ def section(rec: Recorder, kind: Any) -> _Section:
     if kind in rec.sections:
         rec.refuse(f"a second {kind} section", "one section per kind")
     rec.sections.add(kind)
-    return _Section(rec)
+    return _Section(rec, kind)
 
 
 # -- kernels -----------------------------------------------------------------------------------------------
@@ -649,8 +648,6 @@ def jit(
         rec.refuse(f"target={target!r}", "a5")
     if kernel_kind not in (None, "vector", "cube"):
         rec.refuse(f"kernel_kind={kernel_kind!r} is not legal", "vector or cube, or leave it out")
-    if kernel_kind == "cube":
-        rec.refuse("the simulator has no cube core", 'kernel_kind="vector"')
     if source is not None or not entry or backend != "vpto":
         rec.refuse("the simulator runs launchable vpto kernels with a Python body", "leave source, entry and backend out")
     if frontend_options is not None:

@@ -114,6 +114,7 @@ _PRECISION = SimpleNamespace(Default=0, HighPrecision=1)
 
 #: Enumerations and constant types by name.
 CONSTANTS: dict[str, Any] = {
+    "AccStoreUnitFlagCtrl": SimpleNamespace(CHECK_ONLY="check_only", CHECK_AND_CLEAR="check_and_clear"),
     "AlignType": ALIGN,
     "BarrierType": _same(
         "VV_ALL",
@@ -136,7 +137,9 @@ CONSTANTS: dict[str, Any] = {
     "CmpMode": SimpleNamespace(EQ="eq", NE="ne", LT="lt", LE="le", GT="gt", GE="ge"),
     "DeinterleaveDist": _same("DINTLV_B8", "DINTLV_B16", "DINTLV_B32", "BDINTLV"),
     "DivPrecision": _PRECISION,
+    "FractalMode": SimpleNamespace(ND2NZ="nd2nz", DN2NZ="dn2nz", NZ2ND="nz2nd", NZ2DN="nz2dn", NZ2NZ="nz2nz"),
     "InterleaveDist": _same("INTLV_B8", "INTLV_B16", "INTLV_B32"),
+    "MadUnitFlagMode": SimpleNamespace(CHECK_ONLY="check_only", CHECK_AND_SET="check_and_set"),
     "MaskPattern": _PATTERNS,
     "MemorySpace": SimpleNamespace(
         GM="gm", UB="ub", VEC="ub", MAT="mat", LEFT="left", RIGHT="right", ACC="acc", BIAS="bias", SCALING="scaling"
@@ -150,6 +153,9 @@ CONSTANTS: dict[str, Any] = {
     "PostUpdate": SimpleNamespace(OFF="NO_POST_UPDATE", ON="POST_UPDATE"),
     "PredicateDist": _same("NORM", "US", "DS", "PK"),
     "PredicatePart": _same("LOWER", "HIGHER"),
+    "SatMode": SimpleNamespace(ON="on", OFF="off", PRESERVE_NAN="preserve_nan"),
+    "SplitMode": _same("M", "N"),
+    "Tf32Mode": SimpleNamespace(ROUND_EVEN="round_even", ROUND_AWAY="round_away"),
     "VPackPart": _same("LOWER", "HIGHER"),
     "VStoreDist": SimpleNamespace(
         **{
@@ -183,14 +189,8 @@ CONSTANTS: dict[str, Any] = {
 NOT_SIMULATED: dict[str, str] = {
     **dict.fromkeys(
         (
-            "AccStoreUnitFlagCtrl",
             "BLayout",
-            "FractalMode",
-            "MadUnitFlagMode",
             "SLayout",
-            "SatMode",
-            "SplitMode",
-            "Tf32Mode",
             "ExpPrecision",
             "LogPrecision",
             "Precision",
@@ -259,33 +259,6 @@ NOT_SIMULATED: dict[str, str] = {
             "get_op_attr",
         ),
         "write the kernel with pointers and vector registers",
-    ),
-    **dict.fromkeys(
-        (
-            "mad",
-            "mad_acc",
-            "mad_bias",
-            "mad_mx",
-            "mad_mx_acc",
-            "mad_mx_bias",
-            "mte_gm_l1",
-            "mte_gm_l1_frac",
-            "mte_l0c_gm",
-            "mte_l0c_l1",
-            "mte_l0c_ub",
-            "mte_l1_bt",
-            "mte_l1_fb",
-            "mte_l1_l0a",
-            "mte_l1_l0a_mx",
-            "mte_l1_l0b",
-            "mte_l1_l0b_mx",
-            "mte_l1_ub",
-            "mte_ub_l1",
-            "raw_fill_l1",
-            "set_intra_block",
-            "wait_intra_block",
-        ),
-        "the simulator has no cube core: kernels for the vector cores",
     ),
     **dict.fromkeys(("yield_", "range"), "pto.for_ and pto.if_"),
     **dict.fromkeys(

@@ -17,24 +17,27 @@ if TYPE_CHECKING:
 INDEX, F32 = PLAIN["index"], PLAIN["f32"]
 
 
-def _triple(rec: Recorder, name: str, value: Any) -> list[SurfaceScalar]:
+def triple(rec: Recorder, name: str, value: Any) -> list[SurfaceScalar]:
+    """Three numbers: a count and two strides or gaps."""
     if not isinstance(value, tuple) or len(value) != 3:
         rec.refuse(f"{name} is {describe(value)}", f"a tuple of three: {name}=(count, source stride, destination stride)")
     return [scalar.integral(rec, f"{name}[{i}]", item) for i, item in enumerate(value)]
 
 
-def _loops(rec: Recorder, loops: Any) -> tuple[int, list[SurfaceScalar]]:
+def burst_loops(rec: Recorder, loops: Any) -> tuple[int, list[SurfaceScalar]]:
+    """The number of outer loops and their numbers, three each."""
     if loops is None:
         return 0, []
     if not isinstance(loops, (list, tuple)):
         rec.refuse(f"loops is {describe(loops)}", "a list of (count, source stride, destination stride), inner loop first")
     out: list[SurfaceScalar] = []
     for level in loops:
-        out += _triple(rec, "a level of loops", level)
+        out += triple(rec, "a level of loops", level)
     return len(loops), out
 
 
-def _sizes(rec: Recorder, name: str, source: Pointer, destination: Pointer) -> None:
+def check_widths(rec: Recorder, name: str, source: Pointer, destination: Pointer) -> None:
+    """Refuse a copy between elements of different width."""
     if source.type.element.bytes != destination.type.element.bytes:
         rec.refuse(
             f"{name} from {source.type.element.name} to {destination.type.element.name}",
@@ -42,7 +45,8 @@ def _sizes(rec: Recorder, name: str, source: Pointer, destination: Pointer) -> N
         )
 
 
-def _static_range(rec: Recorder, name: str, value: SurfaceScalar, high: int) -> None:
+def check_static_range(rec: Recorder, name: str, value: SurfaceScalar, high: int) -> None:
+    """Refuse a constant outside ``0..high``."""
     if isinstance(value.known, int) and not 0 <= value.known <= high:
         rec.refuse(f"{name}={value.known} is out of range", f"0 to {high}")
 
@@ -51,12 +55,12 @@ def _gm_ub(rec: Recorder, source: Any, destination: Any, l2_cache_ctl: Any, len_
     require_explicit(rec, "pto.mte_gm_ub")
     src = pointer(rec, "the source of mte_gm_ub", source, "gm")
     dst = pointer(rec, "the destination of mte_gm_ub", destination, "ub")
-    _sizes(rec, "mte_gm_ub", src, dst)
+    check_widths(rec, "mte_gm_ub", src, dst)
     control = scalar.static_int(rec, "l2_cache_ctl", l2_cache_ctl, 0, 15)
     length = scalar.integral(rec, "len_burst", len_burst)
-    _static_range(rec, "len_burst", length, 65535)
-    operands: list[Value] = [src, dst, length, *_triple(rec, "nburst", nburst)]
-    levels, extra = _loops(rec, loops)
+    check_static_range(rec, "len_burst", length, 65535)
+    operands: list[Value] = [src, dst, length, *triple(rec, "nburst", nburst)]
+    levels, extra = burst_loops(rec, loops)
     operands += extra
     padding = 0
     if pad is not None:
@@ -66,7 +70,7 @@ def _gm_ub(rec: Recorder, source: Any, destination: Any, l2_cache_ctl: Any, len_
         operands.append(_pad_value(rec, pad[0], dst))
         for side, count in zip(("left", "right"), pad[1:], strict=False):
             amount = scalar.integral(rec, f"the {side} pad", count)
-            _static_range(rec, f"the {side} pad", amount, 255)
+            check_static_range(rec, f"the {side} pad", amount, 255)
             operands.append(amount)
     rec.emit("mte_gm_ub", operands, (), {"l2_cache_ctl": control, "loops": levels, "pad": padding})
 
@@ -92,12 +96,12 @@ def _ub_gm(rec: Recorder, source: Any, destination: Any, len_burst: Any, nburst:
     require_explicit(rec, "pto.mte_ub_gm")
     src = pointer(rec, "the source of mte_ub_gm", source, "ub")
     dst = pointer(rec, "the destination of mte_ub_gm", destination, "gm")
-    _sizes(rec, "mte_ub_gm", src, dst)
+    check_widths(rec, "mte_ub_gm", src, dst)
     length = scalar.integral(rec, "len_burst", len_burst)
-    _static_range(rec, "len_burst", length, 65535)
+    check_static_range(rec, "len_burst", length, 65535)
     policy = scalar.token(rec, "l2_cache", l2_cache, STORE_L2)
-    operands: list[Value] = [src, dst, length, *_triple(rec, "nburst", nburst)]
-    levels, extra = _loops(rec, loops)
+    operands: list[Value] = [src, dst, length, *triple(rec, "nburst", nburst)]
+    levels, extra = burst_loops(rec, loops)
     rec.emit("mte_ub_gm", [*operands, *extra], (), {"l2_cache": policy, "loops": levels})
 
 
@@ -143,10 +147,10 @@ def mte_ub_ub(rec: Recorder, source: Any, destination: Any, len_burst: Any, *, n
     require_explicit(rec, "pto.mte_ub_ub")
     src = pointer(rec, "the source of mte_ub_ub", source, "ub")
     dst = pointer(rec, "the destination of mte_ub_ub", destination, "ub")
-    _sizes(rec, "mte_ub_ub", src, dst)
+    check_widths(rec, "mte_ub_ub", src, dst)
     length = scalar.integral(rec, "len_burst", len_burst)
-    _static_range(rec, "len_burst", length, 65535)
-    rec.emit("mte_ub_ub", [src, dst, length, *_triple(rec, "nburst", nburst)])
+    check_static_range(rec, "len_burst", length, 65535)
+    rec.emit("mte_ub_ub", [src, dst, length, *triple(rec, "nburst", nburst)])
 
 
 @entry("set_store_atomic_cfg", opcodes=(), places=KERNEL)

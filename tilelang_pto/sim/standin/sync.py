@@ -63,6 +63,15 @@ def _register_flags() -> None:
             rec.emit(_opcode, (_event(rec, "event_id", event_id, 15),), (), attributes)
 
         entry(name, places=KERNEL)(cross)
+    for name in ("set_intra_block", "wait_intra_block"):
+
+        def intra(rec: Recorder, pipe: Any, event_id: Any, _opcode: str = name) -> None:
+            attributes: dict[str, int | str | float] = {"pipe": scalar.token(rec, "pipe", pipe, CROSS_PIPES, "PIPE_")}
+            if isinstance(event_id, SurfaceScalar) and event_id.dtype.name not in ("i32", "i64"):
+                rec.refuse(f"event_id is a runtime {event_id.dtype.name}", "a Python int, or a runtime i32 or i64")
+            rec.emit(_opcode, (_event(rec, "event_id", event_id, 31),), (), attributes)
+
+        entry(name, places=KERNEL)(intra)
     for name in ("syncthreads", "threadfence", "threadfence_block"):
 
         def fence(rec: Recorder, _opcode: str = name) -> None:
