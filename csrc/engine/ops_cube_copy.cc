@@ -19,7 +19,7 @@ bool RunGmL1(Core& core, const Command& c) {
   const int64_t total = RoundUp(t.len, kBlock);
   ForRows(t, [&](int64_t src, int64_t dst, int64_t) {
     uint8_t* to = u.In(l1, t.dst, dst, total, kBlock);
-    std::memcpy(to, u.context.Gm(u.in, t.src, src, t.len), static_cast<size_t>(t.len));
+    std::memcpy(to, u.context.Gm(u.in, t.src, src, t.len, Access::kRead, c.inst->e), static_cast<size_t>(t.len));
     // The rest of the last block is not specified.
     std::memset(to + t.len, core.options().poison_byte, static_cast<size_t>(total - t.len));
     core.dma_bytes += t.len;
@@ -63,7 +63,8 @@ bool RunGmL1Frac(Core& core, const Command& c) {
     };
     if (!f.columns_first) {
       for (int64_t n = 0; n < n_value && d_value > 0; ++n) {
-        const uint8_t* from = u.context.Gm(u.in, v[0], g * outer + n * inner, d_value * element);
+        const uint8_t* from =
+            u.context.Gm(u.in, v[0], g * outer + n * inner, d_value * element, Access::kRead, element);
         for (int64_t d = 0; d < d_value; d += c0) {
           const int64_t bytes = std::min(c0, d_value - d) * element;
           uint8_t* to = place(n, d / c0);
@@ -73,7 +74,8 @@ bool RunGmL1Frac(Core& core, const Command& c) {
       }
     } else {
       for (int64_t d = 0; d < d_value && n_value > 0; ++d) {
-        const uint8_t* from = u.context.Gm(u.in, v[0], g * outer + d * inner, n_value * element);
+        const uint8_t* from =
+            u.context.Gm(u.in, v[0], g * outer + d * inner, n_value * element, Access::kRead, element);
         const bool last = d + 1 == d_value;
         for (int64_t n = 0; n < n_value; ++n) {
           uint8_t* to = place(n, d / c0) + d % c0 * element;
@@ -234,7 +236,8 @@ void CompileTransfer(Builder& b, const Op& op) {
   b.Expect(loops >= 0 && loops <= kMaxLoops, std::to_string(loops) + " outer loops");
   const std::vector<uint32_t> slots =
       Slots(b, op, kFrom, kTo, static_cast<size_t>(6 + 3 * loops), kTo != Space::kScaling);
-  EmitCommand(b, &IssueCommand<kRun, kPipe>, slots, NoDetails()).b = static_cast<uint32_t>(loops);
+  Inst& in = EmitCommand(b, &IssueCommand<kRun, kPipe>, slots, NoDetails());
+  in.b = static_cast<uint32_t>(loops), in.e = static_cast<uint32_t>(ByteSize(b.Type(op.operands[0]).dtype));
 }
 
 void CompileBias(Builder& b, const Op& op) {

@@ -296,7 +296,7 @@ void Store::WriteBytes(int64_t element, const uint8_t* from, int64_t elements, i
   const int64_t offset = element * element_, bytes = elements * element_;
   const int64_t alignment = d_.layout == Layout::kColumns ? element_ : kStoreBlock;
   if (d_.target == Space::kGm) {
-    uint8_t* to = u_.context.Gm(u_.in, v_[1], offset, bytes);
+    uint8_t* to = u_.context.Gm(u_.in, v_[1], offset, bytes, Access::kWrite, element_);
     if (__builtin_expect(atomic_.type == DType::kNone, 1)) {
       std::memcpy(to, from, static_cast<size_t>(bytes));
     } else {
