@@ -142,7 +142,7 @@ def test_fresh_memory_is_poisoned() -> None:
     ("body", "message"),
     [
         ("pto.mte_gm_ub(x, pto.addptr(a, 1), 0, 256, nburst=(1, 256, 256))\n", "not a multiple of 32"),
-        ("pto.mte_gm_ub(x, a, 0, 4, nburst=(2, 4, 4))\n", "not a multiple of 32"),
+        ("pto.mte_gm_ub(x, a, 0, 4, nburst=(2, 4, 8))\n", "not a multiple of 32"),
         ("pto.mte_gm_ub(pto.addptr(x, -1), a, 0, 256, nburst=(1, 256, 256))\n", "byte offset -4 of tensor x, which has 256"),
         ("pto.mte_gm_ub(x, pto.addptr(a, 65536 - 8), 0, 64, nburst=(1, 64, 64))\n", "UB access out of bounds: 64 bytes at address 262112"),
         ("pto.mte_gm_ub(x, a, 0, n, nburst=(1, 256, 256))\n", "burst length is -1"),
