@@ -8,7 +8,8 @@
 namespace pto::engine {
 namespace {
 
-// Base of a gather or scatter: aligned to what one index moves, an element or a block; the places are checked one by one.
+// Base of a gather or scatter: aligned to what one index moves, an element or a block; the places are checked one by
+// one.
 inline int64_t Base(Context& c, const Inst* in, int64_t alignment) {
   const int64_t base = OffsetOf(c.S<uint64_t>(in->a));
   if (base & (alignment - 1)) c.FailAlignment(in, base, alignment);
