@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-__all__ = ["EXPRESSIONS", "NOT_SIMULATED", "OPERATIONS", "STATEMENTS"]
+__all__ = ["EXPRESSIONS", "OPERATIONS", "STATEMENTS"]
 
 
 def _prefixed(prefix: str, names: str) -> tuple[str, ...]:
@@ -65,11 +65,6 @@ OPERATIONS = MappingProxyType(
 )
 """By subject. Two operations have no rule of their own: ``tirx.address_of`` is an operand of the accesses past the data cache, and
 ``tl.loop_break`` is rewritten with its loop."""
-
-NOT_SIMULATED = frozenset(
-    f"mte_{path}" for path in ("gm_l1_frac", "l1_l0a", "l1_l0b", "l1_l0a_mx", "l1_l0b_mx", "l0c_ub", "l0c_gm", "ub_l1")
-) | {"raw_fill_l1", "mad", "mad_acc", "mad_mx", "mad_mx_acc", "set_intra_block", "wait_intra_block"}
-"""PTODSL calls that rules write and the simulator does not execute: it has no cube core yet."""
 
 STATEMENTS = ("AllocBuffer", "AttrStmt", "Bind", "BufferStore", "DeclBuffer", "Evaluate", "For", "IfThenElse", "SBlock", "SeqStmt", "While")
 EXPRESSIONS = (
