@@ -267,7 +267,7 @@ class Arithmetic:
         if inner is not None:
             exact = inner.dtype.category == "index" and (inner.low, inner.high) == (value.low, value.high)
             return inner if exact else None
-        if value.dtype.category != "int" or value.key not in ("+", "-", "*"):
+        if value.dtype.category != "int" or value.key not in ("+", "-", "*") or value.may_wrap:
             return None
         a, b = (self._in_index(operand) for operand in value.operands)
         if a is None or b is None:
@@ -377,10 +377,24 @@ class Arithmetic:
         """Integer modulo with the sign of the divisor."""
         if a.dtype.category == "uint" or (a.non_negative and b.non_negative):
             return self.remainder(a, b)
-        difference = self.sub(a, self.mul(self.floor_divide(a, b), b))
+        quotient = self.floor_divide(a, b)
+        if fits(*_product(quotient, b), a.dtype):
+            difference = self.sub(a, self.mul(quotient, b))
+        else:
+            difference = self._wrapping_modulo(a, b, quotient)
         if b.low > 0 and difference.interval is not None and not difference.static:
             difference.interval = (0, b.high - 1)
         return difference
+
+    def _wrapping_modulo(self, a: Value, b: Value, quotient: Value) -> Value:
+        """``a - quotient * b`` where the product may be too small for the type: both wrap, and the difference is right again."""
+        form = self.forms.sum(self.forms.of(a), self.forms.product(self.forms.of(quotient), self.forms.of(b)), -1)
+        found = self._found(form, a.type)
+        if found is not None:
+            return found
+        difference = self.binary("-", a, self.binary("*", quotient, b))
+        self.forms.define(difference, form)
+        return self._computed_here(difference)
 
     # -- comparison, choice ----------------------------------------------------------------------------------------------
 

@@ -201,7 +201,8 @@ class Builder:
             everywhere: worth computing even where a branch may not need it (base pointers).
         """
         version = None if memory is None else (len(self._stores[EVERYTHING]), len(self._stores.get(memory, ())))
-        full_key = (key, type, version, tuple(_identity(operand) for operand in operands))
+        # What must not overflow for its value to be known is another value than what may.
+        full_key = (key, type, version, assumed, tuple(_identity(operand) for operand in operands))
         scope: Block | None = self.block
         while scope is not None:
             found = scope.known.get(full_key)

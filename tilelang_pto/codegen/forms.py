@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from math import gcd
 
-from .values import Value, full_range
+from .values import Value
 
 __all__ = ["Form", "Forms"]
 
@@ -67,6 +67,10 @@ class Forms:
             form = self._known[value] = self._compute(value)
         return form
 
+    def define(self, value: Value, form: Form) -> None:
+        """Take a value for a number that its operands do not tell, since what it is computed from may overflow."""
+        self._known[value] = form
+
     def sum(self, a: Form, b: Form, factor: int = 1) -> Form:
         """``a + factor * b``, with quotients and remainders put together."""
         return self._joined(a.plus(b, factor))
@@ -96,8 +100,8 @@ class Forms:
             source = operands[0]
             preserved = value.dtype.minimum <= source.low and source.high <= value.dtype.maximum
             return self.of(source) if preserved else self._atom(value)
-        if value.key in ("+", "-", "*") and not value.assumed and value.interval == full_range(value.dtype):
-            return self._atom(value)  # may wrap, as left shifts do
+        if value.may_wrap:
+            return self._atom(value)
         if value.key in ("+", "-"):
             return self.sum(self.of(operands[0]), self.of(operands[1]), 1 if value.key == "+" else -1)
         if value.key == "*":
@@ -112,7 +116,7 @@ class Forms:
         a, b = value.operands
         dividend, divisor = self.of(a), self.of(b)
         form = self._atom((value.key, dividend, divisor))
-        if value.key == "%" and a.non_negative and b.non_negative:  # else // and % do not belong together
+        if value.key == "%" and a.non_negative and b.non_negative and divisor != Form(()):  # else // and % do not belong together
             self._remainders[form.terms[0][0]] = dividend, divisor
         return form
 

@@ -103,6 +103,11 @@ class Value:
     def non_negative(self) -> bool:
         return self.dtype.is_integer and self.low >= 0
 
+    @property
+    def may_wrap(self) -> bool:
+        """Whether it is a sum, difference or product that may overflow where the source says what comes of it, as left shifts do."""
+        return self.key in ("+", "-", "*") and not self.assumed and self.interval == full_range(self.dtype)
+
 
 @dataclass(eq=False, slots=True)
 class Pair(Value):
