@@ -346,15 +346,8 @@ def if_then_else(v: Visitor, node: Any) -> None:
     fields = _field_names(merged)
     has_else = node.else_case is not None or bool(merged)
     handle = v.b.names.claim("br")
-
-    def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
-        branches: list[ast.stmt] = [_with(attribute(name(handle), "then_"), bodies[0])]
-        if has_else:
-            branches.append(_with(attribute(name(handle), "else_"), bodies[1]))
-        return [_with(call("pto.if_", exprs[0]), branches, handle)]
-
     results: list[Type] = [_initial(v, slot).type for slot in merged]
-    with v.b.nest(["branch"] * (2 if has_else else 1), build, [condition]) as nest:
+    with v.b.nest(["branch"] * (2 if has_else else 1), _if(handle), [condition]) as nest:
         for block, case, holds in zip(nest.blocks, (node.then_case, node.else_case), (True, False), strict=False):
             with v.arith.assuming(*v.arith.consequences(condition, holds)):
                 _branch(v, block, case, handle, merged, fields)
@@ -391,17 +384,10 @@ def merge_values(v: Visitor, condition: Value, then_value: Callable[[], Value], 
         return then_value() if condition.literal else else_value()
     handle = v.b.names.claim("choice")
 
-    def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
-        branches: list[ast.stmt] = [
-            _with(attribute(name(handle), "then_"), bodies[0]),
-            _with(attribute(name(handle), "else_"), bodies[1]),
-        ]
-        return [_with(call("pto.if_", exprs[0]), branches, handle)]
+    def assign(compute: Callable[[], Value]) -> None:
+        _hand_over(v, handle, "assign", ["value"], [v.arith.typed(compute())])
 
-    with v.b.nest(["branch", "branch"], build, [condition]) as nest:
-        for block, compute in zip(nest.blocks, (then_value, else_value), strict=True):
-            with v.scope(block):
-                _hand_over(v, handle, "assign", ["value"], [v.arith.typed(compute())])
+    _two_branches(v, condition, handle, lambda: assign(then_value), lambda: assign(else_value))
     return v.b.member(handle, "value", type)
 
 
@@ -447,19 +433,24 @@ def fork(v: Visitor, condition: Value, then_case: Callable[[], None], else_case:
     if condition.literal is not None:
         (then_case if condition.literal else else_case)()
         return
-    handle = v.b.names.claim("br")
+    _two_branches(v, condition, v.b.names.claim("br"), then_case, else_case)
 
-    def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
-        branches: list[ast.stmt] = [
-            _with(attribute(name(handle), "then_"), bodies[0]),
-            _with(attribute(name(handle), "else_"), bodies[1]),
-        ]
-        return [_with(call("pto.if_", exprs[0]), branches, handle)]
 
-    with v.b.nest(["branch", "branch"], build, [condition]) as nest:
+def _two_branches(v: Visitor, condition: Value, handle: str, then_case: Callable[[], None], else_case: Callable[[], None]) -> None:
+    with v.b.nest(["branch", "branch"], _if(handle), [condition]) as nest:
         for block, case in zip(nest.blocks, (then_case, else_case), strict=True):
             with v.scope(block):
                 case()
+
+
+def _if(handle: str) -> Callable[[Sequence[ast.expr], list[list[ast.stmt]]], list[ast.stmt]]:
+    """Prints a branch: the first body where the condition holds, the second, if there is one, where it does not."""
+
+    def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
+        cases = zip(("then_", "else_"), bodies, strict=False)
+        return [_with(call("pto.if_", exprs[0]), [_with(attribute(name(handle), case), body) for case, body in cases], handle)]
+
+    return build
 
 
 def only_if(v: Visitor, condition: Value) -> AbstractContextManager[None]:
@@ -469,12 +460,7 @@ def only_if(v: Visitor, condition: Value) -> AbstractContextManager[None]:
 
     @contextmanager
     def guarded() -> Iterator[None]:
-        handle = v.b.names.claim("br")
-
-        def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
-            return [_with(call("pto.if_", exprs[0]), [_with(attribute(name(handle), "then_"), bodies[0])], handle)]
-
-        with v.b.nest(["branch"], build, [condition]) as nest, v.scope(nest.blocks[0]):
+        with v.b.nest(["branch"], _if(v.b.names.claim("br")), [condition]) as nest, v.scope(nest.blocks[0]):
             yield
 
     return guarded()
