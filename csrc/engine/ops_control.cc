@@ -264,6 +264,8 @@ void CompileSection(Builder& b, const Op& op) {
   const std::string kind = b.TextAttribute(op, "kind", "");
   b.Expect(kind == "cube" || kind == "vector", "unknown kind " + kind);
   b.Expect(b.scope().tree->kernel_kind.empty(), "a kernel with a kind has no sections");
+  const std::vector<Op>& body = b.scope().tree->body.ops;
+  b.Expect(&op >= body.data() && &op < body.data() + body.size(), "a section stands directly in the body of a kernel");
   if ((kind == "cube") != (b.scope().core == CoreKind::kCube)) return;
   b.BeginScope();
   b.CompileRegion(op.regions[0]);

@@ -102,6 +102,10 @@ void Store::Read() {
 }
 
 void Store::CheckShape() const {
+  const bool integers = IsInteger(atomic_.type) && IsInteger(d_.result) && ByteSize(atomic_.type) == element_;
+  if (d_.target == Space::kGm && atomic_.type != DType::kNone && atomic_.type != d_.result && !integers) {
+    u_.Fail(std::string("stores to GM are set to combine ") + Name(atomic_.type) + ", this one has " + Name(d_.result));
+  }
   const bool aligned = d_.target != Space::kGm;
   auto whole = [&](const char* what, int64_t bytes) {
     if (aligned && bytes % kStoreBlock) {

@@ -305,6 +305,13 @@ def test_atomics(operation: str, combine, form: str) -> None:
     same(found, expected)
 
 
+def test_the_mode_of_atomics_fits_what_is_stored() -> None:
+    store = f"pto.set_atomic_{{}}()\npto.set_atomic_add()\npto.mte_l0c_gm(lc, c, {M}, {N}, {M16}, {N}, 0, 0)\npto.set_atomic_none()"
+    for mode in ("f16", "bf16", "s8", "s32"):
+        with pytest.raises(SimulationError, match="stores to GM are set to combine"):
+            stored(store.format(mode), X, ("f32", (M, N)))
+
+
 def test_atomics_of_converted_numbers() -> None:
     rest = ', pre_quant=(pto.f32(1.0), "f32_bf16"), atomic=("bf16", "add")'
     found = stored(f"pto.mte_l0c_gm(lc, c, {M}, {N}, {M16}, {N}, 0, 0{rest})", X, ("bf16", (M, N)), fill=1)

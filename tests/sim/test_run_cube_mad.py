@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cube_harness import close, exact, flags, gemm, numbers, run
+from cube_harness import close, exact, flags, gemm, module, numbers, run
 from engine_harness import NUMPY, same
 
+from tilelang_pto import sim
 from tilelang_pto.errors import SimulationError
+from tilelang_pto.sim import record_module
 
 
 def product(m: int, n: int, k: int, dtype: str, right: str | None = None, result: str = "f32", **options) -> tuple:
@@ -86,6 +88,20 @@ def test_orders_differ_and_are_repeatable() -> None:
         close(c, exact(a, b), 256)
         same(c, product(64, 64, 256, "f16", a=a, b=b, mad_order=order)[2])
     assert len({c.tobytes() for c in found.values()}) == 4
+
+
+def test_the_order_may_come_from_the_environment(monkeypatch) -> None:
+    a, b, arrays = numbers("f16", 64, 256, seed=8), numbers("f16", 64, 256, seed=9), {}
+    program = record_module(module({"a": "f16", "b": "f16", "c": "f32"}, gemm(64, 64, 256, "f16")), "k.py")
+    for word in ("ascending", "random:7"):
+        arrays[word] = np.zeros((64, 64), np.float32)
+        monkeypatch.setenv("TILELANG_PTO_MAD_ORDER", word)
+        sim.run(program, "k", a, b, arrays[word])
+        same(arrays[word], product(64, 64, 256, "f16", a=a, b=b, mad_order=word)[2])
+    assert arrays["ascending"].tobytes() != arrays["random:7"].tobytes()
+    given = np.zeros((64, 64), np.float32)
+    sim.run(program, "k", a, b, given, mad_order="ascending")
+    same(given, arrays["ascending"])
 
 
 def test_an_unknown_order_is_refused() -> None:

@@ -280,6 +280,23 @@ def test_double_buffered_hand_over(threads: int, seed: int) -> None:
         same(block, expected)
 
 
+def test_cores_see_each_other_through_gm() -> None:
+    """A vector core waits in a loop for a number that the cube core writes."""
+    cube = "pto.store(41, o, 0)\n"
+    vector = """\
+with pto.if_(pto.cmp(pto.get_subblock_idx(), 1, "eq")) as br:
+    with br.then_:
+        with pto.while_(lambda state: pto.cmp(state.seen, 0, "eq"), seen=pto.load(o, 0)) as loop:
+            loop.update(seen=pto.load(o, 0))
+        pto.store(loop.final("seen") + 1, o, 1)
+"""
+    for seed in range(3):
+        assert run(mixed(cube, vector), {"o": ("i64", np.zeros(2))}, kind=None, seed=seed)["o"].tolist() == [41, 42]
+    # The other way round nobody ever writes.
+    error = stopped("pass", vector, max_steps=100_000)
+    assert "step limit" in error.what and "block 0, AIV1, pipe S" in error.where
+
+
 # -- deadlocks and leaks -----------------------------------------------------------------------------------------------
 
 

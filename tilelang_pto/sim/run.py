@@ -13,7 +13,14 @@ __all__ = ["run"]
 
 
 def run(
-    text_or_program: str | Program, kernel: str, *args: Any, grid: int = 1, host_threads: int = 0, ulp: str | None = None
+    text_or_program: str | Program,
+    kernel: str,
+    *args: Any,
+    grid: int = 1,
+    host_threads: int = 0,
+    ulp: str | None = None,
+    mad_order: str | None = None,
+    seed: int | None = None,
 ) -> dict[str, int]:
     """Run blocks ``0..grid-1`` of one kernel on this machine.
 
@@ -25,6 +32,9 @@ def run(
         host_threads: host threads to use; 0 means all.
         ulp: ``"exact"``, or ``"perturb:SEED"``: approximate operations err by up to their documented error (docs/accuracy.md);
             what ``TILELANG_PTO_ULP`` says if not given.
+        mad_order: how a matrix product adds its products: ``"ascending"``, ``"blocked"``, ``"reverse"`` or ``"random:SEED"``;
+            what ``TILELANG_PTO_MAD_ORDER`` says if not given.
+        seed: how the cores of a block take turns, 0: in equal turns; what ``TILELANG_PTO_SEED`` says if not given.
 
     Returns:
         Counts of what was executed.
@@ -38,8 +48,18 @@ def run(
     program = record_module(text_or_program) if isinstance(text_or_program, str) else text_or_program
     function = program.function(kernel)
     _check_arguments(function, args)
-    seed = settings.perturbation() if ulp is None else settings.parse_perturbation(ulp, "ulp")
-    return _native.sim_launch(program.serialize(), kernel, args, grid=grid, host_threads=host_threads, perturbation=seed, text=program.text)
+    perturbation = settings.perturbation() if ulp is None else settings.parse_perturbation(ulp, "ulp")
+    return _native.sim_launch(
+        program.serialize(),
+        kernel,
+        args,
+        grid=grid,
+        host_threads=host_threads,
+        perturbation=perturbation,
+        mad_order=mad_order,
+        seed=seed,
+        text=program.text,
+    )
 
 
 def _check_arguments(function: Function, args: tuple[Any, ...]) -> None:

@@ -112,14 +112,8 @@ def mte_gm_l1_frac(
         rec.refuse(f"ctrl is {describe(ctrl)}", "(L2 cache control, small C0): ctrl=(0, False)")
     control = scalar.integral(rec, "ctrl[0]", ctrl[0])
     check_static_range(rec, "ctrl[0]", control, 15)
-    small = ctrl[1] if isinstance(ctrl[1], SurfaceScalar) else scalar.integral(rec, "ctrl[1]", int(_flag(rec, "ctrl[1]", ctrl[1])))
+    small = ctrl[1] if isinstance(ctrl[1], SurfaceScalar) else scalar.integral(rec, "ctrl[1]", scalar.static_flag(rec, "ctrl[1]", ctrl[1]))
     rec.emit("mte_gm_l1_frac", [src, dst, *extents, *layout, *group, small], (), {"mode": word})
-
-
-def _flag(rec: Recorder, name: str, value: Any) -> bool:
-    if value not in (True, False) or isinstance(value, float):
-        rec.refuse(f"{name} is {describe(value)}", "True or False")
-    return bool(value)
 
 
 @entry("raw_fill_l1", places=KERNEL)
@@ -196,7 +190,7 @@ def _register_loads() -> None:
         packed = [end.type.element.name for end in ends if end.type.element.name.startswith("f4")]
         if packed and ends[0].type.element != ends[1].type.element:
             rec.refuse(f"{name} from {ends[0].type.element.name} to {ends[1].type.element.name}", "one type for both ends")
-        transpose = int(_flag(rec, "transpose", rest.pop("transpose")))
+        transpose = scalar.static_flag(rec, "transpose", rest.pop("transpose"))
         starts = (rest.pop("start_row"), rest.pop("start_col"))
         _load(rec, name, ends, extents, starts, rest, {"transpose": transpose})
 

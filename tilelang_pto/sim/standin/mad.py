@@ -33,12 +33,6 @@ def _check_types(rec: Recorder, name: str, left: Pointer, right: Pointer, result
         rec.refuse(f"{name} of {a} and {b} into {c}", advice)
 
 
-def _static_flag(rec: Recorder, name: str, value: Any) -> int:
-    if value not in (True, False):
-        rec.refuse(f"{name} is {describe(value)}", "True or False")
-    return int(value)
-
-
 def _mad(
     rec: Recorder,
     name: str,
@@ -76,7 +70,7 @@ def _mad(
     if isinstance(disable_gemv, SurfaceScalar) and runtime:
         chosen["disable_gemv"] = disable_gemv
     else:
-        attributes["disable_gemv"] = _static_flag(rec, "disable_gemv", disable_gemv)
+        attributes["disable_gemv"] = scalar.static_flag(rec, "disable_gemv", disable_gemv)
     for word, value in (("init", init), ("bias_init", bias_init)):
         if value is None:
             continue
@@ -92,7 +86,7 @@ def _mad(
         attributes["sat"] = SATURATION[scalar.token(rec, "sat", flags["sat"], tuple(SATURATION))]
         if result.type.element.is_integer:
             rec.refuse(f"sat on {name} with an integer result", "leave it out")
-    _static_flag(rec, "n_dir", flags["n_dir"])  # the order in which results are made; no effect on them
+    scalar.static_flag(rec, "n_dir", flags["n_dir"])  # the order in which results are made; no effect on them
     mode = flags.get("tf32_mode")
     if mode is not None:
         if left.type.element.name != "f32":

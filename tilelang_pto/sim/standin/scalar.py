@@ -178,6 +178,13 @@ def static_int(rec: Recorder, name: str, value: Any, low: int, high: int) -> int
     return value
 
 
+def static_flag(rec: Recorder, name: str, value: Any) -> int:
+    """``True``, ``False``, 1 or 0 as a number."""
+    if not isinstance(value, int) or value not in (0, 1):
+        rec.refuse(f"{name} is {describe(value)}", "True or False")
+    return int(value)
+
+
 def token(rec: Recorder, name: str, value: Any, legal: tuple[str, ...] | frozenset[str], prefix: str = "", fold: bool = False) -> str:
     """A word out of ``legal``; ``prefix`` may stand before it."""
     if isinstance(value, str):
