@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import tilelang
 import torch
+from fake_toolchain import FakeToolchain
 from simple_kernels import make_add, strided_scale, vector_add
 from tilelang.backend.target import determine_target
 from tvm.target import Target
@@ -170,7 +171,8 @@ def test_wrong_number_of_arguments(add, add_out, count):
         add_out(*[torch.zeros(2, 64)] * 5)
 
 
-def test_cpu_tensors_are_refused_by_a_kernel_for_an_npu():
+def test_cpu_tensors_are_refused_by_a_kernel_for_an_npu(cache_dir, tmp_path, monkeypatch):
+    FakeToolchain(tmp_path, monkeypatch)
     target = Target({"kind": "ascend", "keys": ["pto", "ascend"], FEATURE: "device=npu"})
     kernel = tilelang.compile(vector_add(), target=target)
     with pytest.raises(RuntimeError, match="argument a is on the wrong device: expected ext_dev, got cpu"):
