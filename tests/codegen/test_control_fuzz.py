@@ -173,15 +173,20 @@ class Program:
         return [env[index] for index in range(len(self.buffers))]
 
 
+def run_and_compare(program: Program, surface: str) -> None:
+    """The emitted program leaves in every variable what the interpreter says."""
+    text = emit_module(program.build(), surface=surface_of(surface)).text
+    require_clean(text, surface_of(surface))
+    expected = program.interpret()
+    out = np.full(len(expected), -12345, np.int32)
+    run(text, "program", out)
+    assert out.tolist() == expected, text
+
+
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_program(seed, surface):
-    program = Program(seed)
-    text = emit_module(program.build(), surface=surface_of(surface)).text
-    require_clean(text, surface_of(surface))
-    out = np.full(len(program.buffers), -12345, np.int32)
-    run(text, "program", out)
-    assert out.tolist() == program.interpret(), text
+    run_and_compare(Program(seed), surface)
 
 
 class WhileProgram(Program):
@@ -193,12 +198,7 @@ class WhileProgram(Program):
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_program_with_while_loops(seed, surface):
-    program = WhileProgram(seed)
-    text = emit_module(program.build(), surface=surface_of(surface)).text
-    require_clean(text, surface_of(surface))
-    out = np.full(len(program.buffers), -12345, np.int32)
-    run(text, "program", out)
-    assert out.tolist() == program.interpret(), text
+    run_and_compare(WhileProgram(seed), surface)
 
 
 THREADS = 40
@@ -241,12 +241,7 @@ class ThreadProgram(WhileProgram):
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_program_of_threads_that_diverge(seed, surface):
-    program = ThreadProgram(seed)
-    text = emit_module(program.build(), surface=surface_of(surface)).text
-    require_clean(text, surface_of(surface))
-    out = np.full(len(program.buffers) * THREADS, -12345, np.int32)
-    run(text, "program", out)
-    assert out.tolist() == program.interpret(), text
+    run_and_compare(ThreadProgram(seed), surface)
 
 
 KIND = "int32x64"

@@ -340,7 +340,7 @@ class Arithmetic:
         quotient = self.binary("//", a, b, interval=interval, traps=not (b.low > 0 or b.high < 0))
         return self._shared(quotient)
 
-    def remainder(self, a: Value, b: Value, *, interval: Interval | None = None) -> Value:
+    def remainder(self, a: Value, b: Value) -> Value:
         """Integer remainder with the sign of the dividend: PTODSL's ``%`` on runtime values."""
         if b.literal == 1:
             return self.number(0, a.type)
@@ -351,7 +351,8 @@ class Arithmetic:
             return a
         if a.static and b.static and not (a.non_negative and b.non_negative):
             a = self.typed(a)  # Python's own % floors
-        if interval is None and b.low > 0:
+        interval = None
+        if b.low > 0:
             interval = (0 if a.non_negative else max(a.low, 1 - b.high), max(0, min(a.high, b.high - 1)))
         return self._shared(self.binary("%", a, b, interval=interval, traps=not (b.low > 0 or b.high < 0)))
 
