@@ -136,6 +136,31 @@ def test_a_guard_makes_the_remainder_the_number_itself(guard):
     assert "//" not in text
 
 
+def assumed(condition, behind=None):
+    """``bx % n`` under an assumption of bx and n, and perhaps once more behind it."""
+    n, out = tokens()
+
+    def body(bx):
+        inside = tirx.AttrStmt(condition(bx, n), "tl.assume", tirx.StringImm("promised"), store(out, bx, int64(tirx.Mod(bx, n))))
+        return sequence(inside, behind(out, bx, n)) if behind else inside
+
+    return emitted(body, out.data, n, extents=["n"])
+
+
+@pytest.mark.parametrize("promise", [name for name in GUARDS if "quotient" not in name])  # a division could trap: it is not evaluated
+def test_an_assumption_is_as_good_as_a_guard(promise):
+    text = assumed(GUARDS[promise])
+    assert "%" not in text
+    assert "if_" not in text
+
+
+def test_an_assumption_that_says_nothing_and_one_that_has_ended():
+    for condition in (lambda *_: tirx.const(True, "bool"), GUARDS["quotient"], lambda x, n: tirx.LE(x, n)):
+        assert assumed(condition).count("%") == 1
+    behind = lambda out, bx, n: store(out, immediate(0), int64(tirx.Mod(bx, n)))  # noqa: E731
+    assert assumed(GUARDS["less"], behind).count("%") == 1
+
+
 @pytest.mark.parametrize(
     "guard",
     [

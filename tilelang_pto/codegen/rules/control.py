@@ -16,6 +16,7 @@ from tvm import tirx
 from ..analysis.liveness import Slot
 from ..caps import MAX_THREADS, VECTOR_CORES
 from ..emit import Block, attribute, call, constant, name
+from ..forms import Form
 from ..naming import NameSupply
 from ..registry import statement
 from ..types import BOOL, I32, I64, INDEX, Type
@@ -23,7 +24,7 @@ from ..values import Interval, Value
 from ..visitor import Core, Region, Visitor
 
 _TRANSPARENT_ATTRS = frozenset(
-    {"tl.assume", "tl.simdvf_scope", "tl.simtvf_scope", "lexical_alloc_scope", "pragma_unroll_factor", "storage_alignment", "compute_scope"}
+    {"tl.simdvf_scope", "tl.simtvf_scope", "lexical_alloc_scope", "pragma_unroll_factor", "storage_alignment", "compute_scope"}
 )
 _THREADS = {"threadIdx.x": "pto.get_tid_x", "threadIdx.y": "pto.get_tid_y", "threadIdx.z": "pto.get_tid_z"}
 
@@ -58,11 +59,25 @@ def bind(v: Visitor, node: Any) -> None:
 @statement(tirx.AttrStmt)
 def attr(v: Visitor, node: Any) -> None:
     key = str(node.attr_key)
+    if key == "tl.assume":
+        with v.arith.assuming(*_assumption(v, node.node)):
+            v.stmt(node.body)
+        return
     if key == "thread_extent":
         v.variables[node.node.var] = _thread(v, node)
     elif key not in _TRANSPARENT_ATTRS:
         v.unsupported(f"attribute {key} has no rule")
     v.stmt(node.body)
+
+
+def _assumption(v: Visitor, condition: Any) -> list[Form]:
+    """What ``T.assume`` promises of integers. The condition itself is not emitted, so one that reads memory or may trap says nothing."""
+    from .scalar import may_fail
+
+    if may_fail(condition):
+        return []
+    with v.arith.speculation():
+        return v.arith.consequences(v.expr(condition), True)
 
 
 def _thread(v: Visitor, node: Any) -> Value:

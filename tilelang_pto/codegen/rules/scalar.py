@@ -67,7 +67,7 @@ def logical(v: Visitor, node: Any) -> Value:
     a = v.expr(node.a)
     if a.literal is not None:
         return v.expr(node.b) if bool(a.literal) == (operator == "&") else a
-    if _may_fail(node.b):
+    if may_fail(node.b):
         return _lazy_logical(v, operator, a, node.b)
     with v.arith.speculation():
         b = v.expr(node.b)
@@ -134,7 +134,7 @@ def if_then_else(v: Visitor, node: Any, condition: Any, then_case: Any, else_cas
     chosen = v.expr(condition)
     if chosen.literal is not None:
         return v.expr(then_case if chosen.literal else else_case)
-    if not (_may_fail(then_case) or _may_fail(else_case)):
+    if not (may_fail(then_case) or may_fail(else_case)):
         with v.arith.speculation():
             return v.arith.select(chosen, v.expr(then_case), v.expr(else_case))
     return _choose(v, chosen, then_case, else_case, v.scalar_type(node.dtype))
@@ -248,7 +248,7 @@ def _only_scalar(v: Visitor, node: Any) -> None:
 _SAFE = (tirx.IntImm, tirx.FloatImm, tirx.Var)
 
 
-def _may_fail(node: Any) -> bool:
+def may_fail(node: Any) -> bool:
     """Whether evaluating an expression can touch memory or trap, so that it must stay behind its guard."""
     found = False
 
