@@ -16,9 +16,11 @@ bool RunGmL1(Core& core, const Command& c) {
   const MemoryView& l1 = core.shared->cube.l1;
   const Transfer t = UnpackTransfer(c);
   if (!Begin(core, u, t)) return true;
-  const int64_t total = RoundUp(t.len, kBlock);
-  ForRows(t, [&](int64_t src, int64_t dst, int64_t) {
-    uint8_t* to = u.In(l1, t.dst, dst, total, kBlock);
+  const bool compact = Compact(t, t.rows.dst);
+  ForRows(t, [&](int64_t src, int64_t dst, int64_t row) {
+    const int64_t begin = compact ? dst % kBlock : 0;
+    const int64_t total = compact && row + 1 < t.rows.count ? t.len : RoundUp(begin + t.len, kBlock) - begin;
+    uint8_t* to = u.In(l1, t.dst, dst, total, compact && row > 0 ? 1 : kBlock);
     std::memcpy(to, u.context.Gm(u.in, t.src, src, t.len, Access::kRead, c.inst->e), static_cast<size_t>(t.len));
     // The rest of the last block is not specified.
     std::memset(to + t.len, core.options().poison_byte, static_cast<size_t>(total - t.len));

@@ -115,6 +115,14 @@ pto.raw_fill_l1(at("mat", pto.ui8, 384), 32, 0x01020304, repeat_times=1, block_n
     same(found, expected)
 
 
+def test_rows_that_touch_are_copied_back_to_back() -> None:
+    x = words(1, 5, 20)
+    found = l1_after('pto.mte_gm_l1(x, at("mat", pto.ui8), 12, nburst=(5, 20, 12))', {"x": ("ui8", x)}, 96)
+    expected = np.full(96, POISON, np.uint8)
+    expected[:60] = x[:, :12].ravel()
+    same(found, expected)
+
+
 # -- L1 to L0: through a product with the identity -----------------------------------------------------------------------
 
 
