@@ -81,6 +81,10 @@ def test_enumerations_stand_for_their_words() -> None:
         ("pto.mte_gm_l1_frac(x, l1, 'nd2nz', shape=(1, 1), src_layout=(2,), dst_group=(1, 1, 1, 0), ctrl=0)", "ctrl is int 0"),
         ("pto.mte_gm_l1_frac(x, l1, 'nd2nz', shape=(1, 1), src_layout=(2,), dst_group=(1, 1, 1), ctrl=(0, 0))", "a tuple of 4"),
         ("pto.mte_l0c_gm(lc, c, 16, 16, 16, 16, 4, 0)", "sid=4 is out of range"),
+        (
+            'pto.mte_l0c_l1(lc, at("mat", pto.si8), 16, 32, 16, 32, pre_quant=(pto.f32(1.0), "qf322b8_pre_scalar"))',
+            "a scalar payload has no bit for signed results",
+        ),
         ("pto.mte_l0c_gm(lc, c, 16, 16, 16, 16, 0, 0, loop3=(1, 2))", "loop3 is tuple (1, 2)"),
         ("pto.mte_l0c_gm(lc, c, 16, 16, 16, 16, 0, 0, pre_relu=('relu', None, None))", "the mode of pre_relu"),
         ("pto.mte_l0c_gm(lc, c, 16, 16, 16, 16, 0, 0, pre_relu='normal_relu')", "pre_relu is str 'normal_relu'"),

@@ -84,6 +84,8 @@ def _pre_quant(rec: Recorder, src: DType, dst: DType, value: Any, operands: list
     source, results = QUANT_FAMILIES[family]
     if source != given or wanted not in results:
         rec.refuse(f"pre_quant mode {mode} from {given} to {wanted}", f"{source} in L0C and {' or '.join(results)} behind the destination")
+    if dst.name == "si8" and mode.endswith("_scalar"):
+        rec.refuse(f"{mode} into si8", "a ui8 destination, or vector parameters: a scalar payload has no bit for signed results")
     attributes["pre_quant"] = mode
     operands.append(_parameter_pointer(rec, mode, payload) if mode.endswith("_vec") else _float_payload(rec, mode, payload))
 
