@@ -31,8 +31,8 @@ def gemm(a, b, c, tile_m: int = 128, tile_n: int = 128, tile_k: int = 128, cores
 
 
 if __name__ == "__main__":
-    x, y = torch.randn(300, 400).bfloat16(), torch.randn(200, 400).bfloat16()
-    out = torch.empty(300, 200)
+    x, y = torch.randn(512, 384).bfloat16(), torch.randn(256, 384).bfloat16()
+    out = torch.empty(512, 256)
     kernel = gemm.compile(x, y, out)
     kernel(x, y, out)
     torch.testing.assert_close(out, x.float() @ y.float().T, rtol=1e-4, atol=1e-3)

@@ -15,6 +15,7 @@ __all__ = [
     "VECTOR_CORES",
     "WARP",
     "Memory",
+    "memory_name",
 ]
 
 UB_BYTES = 248 * 1024
@@ -70,3 +71,8 @@ MEMORIES = {
     )
 }
 """Memories with buffers, by the space of their pointers."""
+
+
+def memory_name(space: str) -> str:
+    """What the documentation calls the memory of a pointer's space."""
+    return MEMORIES[space].name if space in MEMORIES else "GM" if space == "gm" else f"a {space}"

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from . import rules
+from .caps import memory_name
 from .registry import EXPRESSION_RULES, OP_RULES, STATEMENT_RULES, OneOf, OpRule
 
 __all__ = ["coverage_table", "files_naming", "load_rules", "operation_tests", "words_of"]
@@ -133,7 +134,7 @@ def _arguments(rule: OpRule) -> str:
         if legal is not None:
             text += f": {_values(legal, rule.merges is not None and name == 'mode')}"
         if space is not None:
-            text += f" in {space.upper()}"
+            text += f" in {memory_name(space)}"
         optional = bool(rule.arity) and position >= min(rule.arity)
         shown.append(f"[{text}]" if optional else text)
     return "; ".join(shown) or "none"

@@ -14,7 +14,7 @@ from typing import Any
 
 from tvm import tirx
 
-from ..caps import MEMORIES
+from ..caps import MEMORIES, memory_name
 from ..emit import call, constant, path
 from ..registry import expression, op, statement
 from ..types import DTYPES, DType, Type, pointer_type, split_lanes
@@ -341,12 +341,7 @@ def require_space(v: Visitor, node: Any, space: str, what: str) -> None:
     """Refuse a pointer operand into other memory than ``space``."""
     storage = storage_of(v, access_pointer(v, node, what).data)
     if storage.kind != space:
-        v.unsupported(f"{what}, {storage.name}, lies in {_memory_name(storage.kind)}, not in {_memory_name(space)}")
-
-
-def _memory_name(kind: str) -> str:
-    """What the documentation calls a memory; GM is the only one with pointers that is none of a core."""
-    return MEMORIES[kind].name if kind in MEMORIES else "GM" if kind == "gm" else f"a {kind}"
+        v.unsupported(f"{what}, {storage.name}, lies in {memory_name(storage.kind)}, not in {memory_name(space)}")
 
 
 def full_pointer(v: Visitor, node: Any, what: str, dtype: DType | None = None) -> Value:
