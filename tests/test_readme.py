@@ -30,10 +30,12 @@ def test_the_program_is_the_example():
     assert program(block[1]) == program(EXAMPLE.read_text())
 
 
-def test_the_example_runs_without_warnings():
-    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("path", sorted(EXAMPLE.parent.glob("*.py")), ids=lambda path: path.stem)
+def test_the_examples_run_without_warnings(path):
+    assert f"examples/{path.name}" in README
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "def vector_add_kernel(" in done.stdout
+    assert f"def {path.stem}_kernel(" in done.stdout
     assert "WARNING" not in done.stdout + done.stderr
 
 

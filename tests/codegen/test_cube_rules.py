@@ -525,6 +525,8 @@ def test_numbers_of_flags_known_at_run_time():
     """An index for August 2026, an integer for September."""
     assert 'pto.set_intra_block("FIX", scalar.cast(n + 16, pto.index))' in flags(N + 16, 5)
     assert 'pto.set_intra_block("FIX", n + 16)' in flags(N + 16, 5, surface="2026-09")
+    assert 'pto.set_cross_block("FIX", scalar.cast(n, pto.index))' in flags(N, 5, mode=0)
+    assert 'pto.set_cross_block("FIX", n)' in flags(N, 5, mode=0, surface="2026-09")
 
 
 def test_barrier_of_all_cores():

@@ -39,8 +39,6 @@ KERNELS = {
     "gemm": lambda: cube_kernels.gemm(256, 128, 512, tile=(128, 128, 256), unit_flag=True),
     "gemm_relu": lambda: cube_kernels.gemm_relu(128, 128, 128),
 }
-CUBE = {"gemm", "gemm_relu"}
-"""Kernels with a cube core, which the simulator does not have yet."""
 
 
 @pytest.mark.parametrize("surface", SURFACES)
@@ -51,8 +49,7 @@ def test_emitted_text(name, surface):
         function = KERNELS[name]()
     text = emit_function(function, target=target).text
     require_clean(text, surface_of(surface))
-    if name not in CUBE:
-        record_module(text, name, surface)
+    record_module(text, name, surface)
     path = GOLDEN / surface / f"{name}.py"
     neutral = text.replace(f"tilelang-pto {__version__}", "tilelang-pto VERSION")
     if os.environ.get("TILELANG_PTO_UPDATE_GOLDEN"):

@@ -100,7 +100,7 @@ def _cross_core(v: Visitor, verb: str, mode: Any, pipe: Any, number: Any) -> Non
         )
     if value.low >= count or value.high < 0:
         v.unsupported(f"cross-core event id {value.low}", f"event ids are 0 to {count - 1}")
-    number_type = INDEX if which_mode == ONE_PAIR and v.surface.name == "2026-08" else I32  # what the surface takes at run time
+    number_type = INDEX if v.surface.name == "2026-08" else I32  # what the surface takes at run time
     v.b.effect(lambda e: call(f"pto.{verb}_{function}", constant(which), e[0]), [v.arith.cast(value, number_type)])
 
 

@@ -54,24 +54,16 @@ def _register_flags() -> None:
             rec.emit(_opcode, (_event(rec, "buf_id", buf_id, 31),), (), attributes)
 
         entry(name, places=KERNEL)(buffer)
-    for name in ("set_cross_block", "wait_cross_block"):
+    for name, largest in (("set_cross_block", 15), ("wait_cross_block", 15), ("set_intra_block", 31), ("wait_intra_block", 31)):
 
-        def cross(rec: Recorder, pipe: Any, event_id: Any, _opcode: str = name) -> None:
+        def between_cores(rec: Recorder, pipe: Any, event_id: Any, _opcode: str = name, _largest: int = largest) -> None:
             attributes: dict[str, int | str | float] = {"pipe": scalar.token(rec, "pipe", pipe, CROSS_PIPES, "PIPE_")}
-            if isinstance(event_id, SurfaceScalar) and event_id.dtype.name not in ("i32", "i64"):
-                rec.refuse(f"event_id is a runtime {event_id.dtype.name}", "a Python int, or a runtime i32 or i64")
-            rec.emit(_opcode, (_event(rec, "event_id", event_id, 15),), (), attributes)
+            wanted = ("index",) if rec.surface == "2026-08" else ("i32", "i64")
+            if isinstance(event_id, SurfaceScalar) and event_id.dtype.name not in wanted:
+                rec.refuse(f"event_id is a runtime {event_id.dtype.name}", f"a Python int, or a runtime {' or '.join(wanted)}")
+            rec.emit(_opcode, (_event(rec, "event_id", event_id, _largest),), (), attributes)
 
-        entry(name, places=KERNEL)(cross)
-    for name in ("set_intra_block", "wait_intra_block"):
-
-        def intra(rec: Recorder, pipe: Any, event_id: Any, _opcode: str = name) -> None:
-            attributes: dict[str, int | str | float] = {"pipe": scalar.token(rec, "pipe", pipe, CROSS_PIPES, "PIPE_")}
-            if isinstance(event_id, SurfaceScalar) and event_id.dtype.name not in ("i32", "i64"):
-                rec.refuse(f"event_id is a runtime {event_id.dtype.name}", "a Python int, or a runtime i32 or i64")
-            rec.emit(_opcode, (_event(rec, "event_id", event_id, 31),), (), attributes)
-
-        entry(name, places=KERNEL)(intra)
+        entry(name, places=KERNEL)(between_cores)
     for name in ("syncthreads", "threadfence", "threadfence_block"):
 
         def fence(rec: Recorder, _opcode: str = name) -> None:
