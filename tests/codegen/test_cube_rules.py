@@ -298,6 +298,7 @@ OUTPUTS = [
     ("float32", "float16", 1, ', pre_quant=(pto.const(1.0, dtype=pto.f16), "f32_f16")'),
     ("float32", "bfloat16", 16, ', pre_quant=(pto.const(1.0, dtype=pto.bf16), "f32_bf16")'),
     ("float32", "float8_e4m3fn", 13, ', pre_quant=(pto.const(1.0, dtype=pto.f32), "qf322fp8_pre_scalar")'),
+    ("float32", "float8_e4m3fn", 0, ', pre_quant=(pto.const(1.0, dtype=pto.f32), "qf322fp8_pre_scalar")'),
 ]
 
 

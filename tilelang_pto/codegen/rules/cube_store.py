@@ -16,11 +16,13 @@ from .cube_memory import tuple_of
 from .memory import full_pointer
 from .operands import field, operand, require_multiple
 
+_TO_FLOAT8 = 13
+
 QUANTISATION = {
     0: (None, None, {"float32": "float32", "int32": "int32"}),
     1: ("f32_f16", "float16", {"float32": "float16"}),
     16: ("f32_bf16", "bfloat16", {"float32": "bfloat16"}),
-    13: ("qf322fp8_pre_scalar", "float32", {"float32": "float8_e4m3fn"}),
+    _TO_FLOAT8: ("qf322fp8_pre_scalar", "float32", {"float32": "float8_e4m3fn"}),
 }
 """Conversions on the way out, by AscendC's number: PTODSL's mode, type of the factor (one), result by accumulator.
 
@@ -173,6 +175,8 @@ def _options(
         v.unsupported("a mode of a copy from L0C that has no PTODSL form", "leave the operands behind the NZ to ND mode 0")
     options: dict[str, ast.expr] = {}
     number = int(quantisation)
+    if not number and destination.dtype == DTYPES["float8_e4m3fn"]:
+        number = _TO_FLOAT8  # TileLang's copy means to say so: its question for 8-bit floats is not true of float8 types
     if number not in QUANTISATION:
         v.unsupported(
             f"quantisation mode {number} on the way out of L0C ({source.dtype.tir} to {destination.dtype.tir})",
