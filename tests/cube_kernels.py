@@ -451,3 +451,22 @@ def attention_backward(queries, keys, d, *, scale, tile=64, lanes=64):
             T.copy(v_total, v_grad[core * tile, 0])
 
     return attention_backward
+
+
+def gemm_of_parts(size, a_rows, b_rows, columns, dtype="bfloat16"):
+    """A GEMM of parts, each a start and an extent, of two square tiles in L1."""
+    (a_first, m), (b_first, n), (first, k) = a_rows, b_rows, columns
+    a_last, b_last, last = a_first + m, b_first + n, first + k
+
+    @T.prim_func
+    def gemm_of_parts(a: T.Tensor((size, size), dtype), b: T.Tensor((size, size), dtype), c: T.Tensor((m, n), "float32")):
+        with T.Kernel(1):
+            a_l1 = T.alloc_l1((size, size), dtype)
+            b_l1 = T.alloc_l1((size, size), dtype)
+            total = T.alloc_l0c((m, n), "float32")
+            T.copy(a, a_l1)
+            T.copy(b, b_l1)
+            T.gemm(a_l1[a_first:a_last, first:last], b_l1[b_first:b_last, first:last], total, transpose_B=True, clear_accum=True)
+            T.copy(total, c)
+
+    return gemm_of_parts

@@ -22,6 +22,7 @@ from tilelang_pto.errors import UnsupportedError
 from tilelang_pto.runtime import abi
 from tilelang_pto.shape_parameters import extent_parameters
 from tilelang_pto.target import KIND, settings_of
+from tilelang_pto.tile_checks import refuse_parts_of_l1_tiles
 
 __all__ = ["DEVICE_TIR", "PTO_PIPELINE", "PtoPassPipelineBody", "check_abi", "signatures", "stashed_functions", "stashed_module"]
 
@@ -32,6 +33,8 @@ HOST_PREFIX = "__tvm_ffi_"
 def PtoPassPipelineBody(mod: IRModule, target: Target) -> IRModule:
     """Lower ``mod`` to host and device functions."""
     written = dict(_functions(mod))
+    for name, func in written.items():
+        refuse_parts_of_l1_tiles(name, func)
     mod = AscendPassPipelineBody(mod, target)
     mod = AdaptHost(target)(mod)
     check_abi(mod, written)

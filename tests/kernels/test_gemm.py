@@ -8,6 +8,8 @@ import torch
 from cube_runs import NO_SCHEDULE, SURFACES, accepted, device_module, launch, round_mantissa, sum_bound
 from real_toolchain import real_toolchain
 
+from tilelang_pto.errors import UnsupportedError
+
 surfaces = pytest.mark.parametrize("surface", SURFACES)
 
 
@@ -182,6 +184,35 @@ def test_mixed_kernel(sids, surface):
 def test_flags_by_hand(surface):
     mod = kernel(cube_kernels.gemm_manual, 128, 128, 192, passes=NO_SCHEDULE)
     assert_product(*run_gemm(mod, surface, 128, 128, 192))
+
+
+@surfaces
+def test_first_columns_of_l1_tiles(surface):
+    mod = kernel(cube_kernels.gemm_of_parts, 64, (0, 64), (0, 64), (0, 32))
+    a, b, c = operand(64, 64, "bfloat16", 1), operand(64, 64, "bfloat16", 2), torch.zeros(64, 64)
+    launch(mod, surface, {"a": a, "b": b, "c": c})
+    assert_product(a[:, :32], b[:, :32], c)
+
+
+WHOLE = (0, 64)
+
+
+@pytest.mark.parametrize("part", [(0, 32), (32, 32), (16, 16)])
+@pytest.mark.parametrize("of", ["A", "B"])
+def test_rows_of_l1_tiles_are_refused(of, part):
+    """TileLang would take the rows of the part for those of the tile."""
+    rows = (part, WHOLE) if of == "A" else (WHOLE, part)
+    with pytest.raises(
+        UnsupportedError, match=rf"{of} of a GEMM is a part of the L1 tile {of.lower()}_l1 \({part[1]} rows from row {part[0]}"
+    ):
+        kernel(cube_kernels.gemm_of_parts, 64, *rows, WHOLE)
+
+
+@pytest.mark.parametrize("first", [16, 32])
+def test_later_columns_of_l1_tiles_are_refused(first):
+    """TileLang would read from the first column."""
+    with pytest.raises(UnsupportedError, match=f"columns from {first}"):
+        kernel(cube_kernels.gemm_of_parts, 64, WHOLE, WHOLE, (first, 32))
 
 
 # -- scale factors -------------------------------------------------------------------------------------------------------
