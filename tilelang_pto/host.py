@@ -14,7 +14,7 @@ from tvm import tirx
 from tvm.arith import Analyzer
 from tvm.ir import PointerType
 
-__all__ = ["add_extents", "allow_cpu_tensors", "extent_bytes"]
+__all__ = ["add_extents", "allow_cpu_tensors", "extent_bytes", "packed_name"]
 
 # The field DLTensor.device.device_type of tvm_struct_get and tvm_struct_set.
 _DEVICE_TYPE_FIELD = 10
@@ -57,7 +57,7 @@ def add_extents(host: tirx.PrimFunc, devices: Mapping[str, tirx.PrimFunc]) -> ti
     tirx.stmt_functor.post_order_visit(host.body, collect)
 
     def rewrite(call: tirx.Call) -> tirx.Call | None:
-        name = _packed_name(call)
+        name = packed_name(call)
         if name is None or name not in devices:
             return None
         extents = []
@@ -90,7 +90,7 @@ def allow_cpu_tensors(host: tirx.PrimFunc) -> tirx.PrimFunc:
         return tirx.AttrStmt(node.node, node.attr_key, cpu, node.body)
 
     def select_device(node: tirx.Evaluate) -> tirx.Evaluate | None:
-        is_call = isinstance(node.value, tirx.Call) and _packed_name(node.value) == "__tvm_set_device"
+        is_call = isinstance(node.value, tirx.Call) and packed_name(node.value) == "__tvm_set_device"
         return tirx.Evaluate(tirx.const(0, "int32")) if is_call else None
 
     def message(node: tirx.AssertStmt) -> tirx.AssertStmt | None:
@@ -129,8 +129,9 @@ def _assertion(node: tirx.AssertStmt, parts: list[str]) -> tirx.AssertStmt:
     return tirx.AssertStmt(node.condition, node.error_kind, [tirx.StringImm(part) for part in parts])
 
 
-def _packed_name(call: tirx.Call) -> str | None:
-    if getattr(call.op, "name", "") != "tirx.tvm_call_packed" or not isinstance(call.args[0], tirx.StringImm):
+def packed_name(call: tirx.Call) -> str | None:
+    """The function a packed call names, None for other calls."""
+    if getattr(call.op, "name", "") != "tirx.tvm_call_packed" or not call.args or not isinstance(call.args[0], tirx.StringImm):
         return None
     return str(call.args[0].value)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from tvm import tirx
 
+from tilelang_pto.host import packed_name
+
 __all__ = ["extent_parameters"]
 
 _SHAPE_FIELD = 2
@@ -25,28 +27,23 @@ def extent_parameters(host: tirx.PrimFunc, devices: Mapping[str, tirx.PrimFunc])
         devices: device functions by name.
     """
     bound: dict[Any, Any] = {}
-    calls: list[Any] = []
+    calls: list[tuple[str, Any]] = []
 
     def collect(node: Any) -> None:
         if isinstance(node, tirx.Bind):
             bound[node.var] = node.value
-        elif isinstance(node, tirx.Call) and _callee(node) in devices:
-            calls.append(node)
+        elif isinstance(node, tirx.Call):
+            name = packed_name(node)
+            if name is not None and name in devices:
+                calls.append((name, node))
 
     tirx.stmt_functor.post_order_visit(host.body, collect)
     found: dict[str, set[str]] = {}
-    for call in calls:
-        name = _callee(call)
+    for name, call in calls:
         arguments = zip(devices[name].params, list(call.args)[1:], strict=False)
         names = {str(parameter.name) for parameter, argument in arguments if _is_extent(argument, bound)}
         found[name] = names if name not in found else found[name] & names
     return found
-
-
-def _callee(call: Any) -> str:
-    if str(getattr(call.op, "name", "")) != "tirx.tvm_call_packed" or not call.args or not isinstance(call.args[0], tirx.StringImm):
-        return ""
-    return str(call.args[0].value)
 
 
 def _is_extent(argument: Any, bound: Mapping[Any, Any]) -> bool:

@@ -20,6 +20,7 @@ from tvm import tirx
 from tvm.ir import PointerType
 
 from tilelang_pto.errors import AbiError
+from tilelang_pto.host import packed_name
 
 __all__ = [
     "AbiParameter",
@@ -133,15 +134,16 @@ def kernel_abi(name: str, function: tirx.PrimFunc) -> KernelAbi:
 def host_calls(host: tirx.PrimFunc, kernels: Iterable[str]) -> Iterator[tuple[str, tuple[HostArgument, ...]]]:
     """The calls of device functions in ``host``, in program order, with all their arguments."""
     wanted = frozenset(kernels)
-    found: list[tirx.Call] = []
+    found: list[tuple[str, tirx.Call]] = []
 
     def collect(node: object) -> None:
-        if isinstance(node, tirx.Call) and _callee(node) in wanted:
-            found.append(node)
+        name = packed_name(node) if isinstance(node, tirx.Call) else None
+        if name is not None and name in wanted:
+            found.append((name, node))
 
     tirx.stmt_functor.post_order_visit(host.body, collect)
-    for call in found:
-        yield _callee(call), tuple(_argument(item) for item in call.args[1:])
+    for name, call in found:
+        yield name, tuple(_argument(item) for item in call.args[1:])
 
 
 def reconcile(source: tirx.PrimFunc | None, host: tirx.PrimFunc, kernels: Mapping[str, KernelAbi]) -> tuple[HostCall, ...]:
@@ -234,12 +236,6 @@ def _source_parameters(source: tirx.PrimFunc | None) -> dict[str, str]:
             if isinstance(extent, tirx.Var):
                 shown.setdefault(str(extent.name), f"{extent.name}: extent of {var.name}")
     return shown
-
-
-def _callee(call: tirx.Call) -> str:
-    if getattr(call.op, "name", "") != "tirx.tvm_call_packed" or not isinstance(call.args[0], tirx.StringImm):
-        return ""
-    return str(call.args[0].value)
 
 
 def _argument(node: Any) -> HostArgument:
