@@ -59,7 +59,8 @@ def load_tile(
     names = ("m_start", "k_start", "m_step", "k_step", "src_stride", "dst_stride")
     turned = {"transpose": constant(True)} if transpose else {}
     v.b.effect(
-        lambda e: call(function, *e[:2], **dict(zip(names, e[2:], strict=True)), **turned), [source, destination, *start, *step, *strides]
+        lambda e: call(function, *e[:2], **dict(zip(names, e[2:], strict=True)), **turned),
+        [source, destination, *start, *step, *strides],
     )
 
 
@@ -72,6 +73,9 @@ def _check_transpose(v: Visitor, dtype: DType, m_step: Any, k_step: Any) -> None
         require_multiple(v, m_step, 2, f"the number of row groups of a transposing {dtype.tir} load", advice)
     elif dtype.bits == 32:
         require_multiple(v, k_step, 2, f"the number of column groups of a transposing {dtype.tir} load", advice)
+
+
+_SCALE_CONTROLS = ("x_start", "y_start", "x_step", "y_step", "src_stride", "dst_stride")
 
 
 def load_scales(
@@ -87,19 +91,17 @@ def load_scales(
     dst_stride: Any,
 ) -> None:
     """The scale factors of a tile in L0: groups of 16 rows (x) and of two scale factors (y)."""
-    names = ("x_start", "y_start", "x_step", "y_step", "src_stride", "dst_stride")
     source = operand(v, scales, "scale factors", DTYPES["float8_e8m0fnu"])
     values = [
         field(v, value, f"{name} of a load of scale factors", 255 if name.endswith("step") else 65535)
-        for name, value in zip(names, (x_start, y_start, x_step, y_step, src_stride, dst_stride), strict=True)
+        for name, value in zip(_SCALE_CONTROLS, (x_start, y_start, x_step, y_step, src_stride, dst_stride), strict=True)
     ]
     emit_scales(v, function, source, tile, values)
 
 
 def emit_scales(v: Visitor, function: str, source: Value, tile: Value, values: list[Value]) -> None:
     """One load of scale factors; ``values`` are starts, steps and strides."""
-    names = ("x_start", "y_start", "x_step", "y_step", "src_stride", "dst_stride")
-    v.b.effect(lambda e: call(function, *e[:2], **dict(zip(names, e[2:], strict=True))), [source, tile, *values])
+    v.b.effect(lambda e: call(function, *e[:2], **dict(zip(_SCALE_CONTROLS, e[2:], strict=True))), [source, tile, *values])
 
 
 PTO_OPERANDS = tuple(DTYPES[name].pto for name in OPERAND_TYPES)
