@@ -11,7 +11,10 @@ from tilelang_pto import backend, device_assert, target
 from tilelang_pto.errors import (
     AbiError,
     ConfigurationError,
+    FindingError,
     PtoError,
+    RaceError,
+    ReportError,
     RuntimeModuleError,
     SimulationError,
     SurfaceError,
@@ -25,7 +28,10 @@ from tilelang_pto.version import __version__
 __all__ = [
     "AbiError",
     "ConfigurationError",
+    "FindingError",
     "PtoError",
+    "RaceError",
+    "ReportError",
     "RuntimeModuleError",
     "SimulationError",
     "StaleTargetWarning",

@@ -7,17 +7,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilelang_pto import settings
-from tilelang_pto.errors import SimulationError
-from tilelang_pto.runtime.native import load
+from tilelang_pto.errors import ConfigurationError, SimulationError
+from tilelang_pto.runtime.native import library_path, load
 
-__all__ = ["sim_accuracy", "sim_launch", "sim_ops"]
+__all__ = ["sim_accuracy", "sim_launch", "sim_ops", "sim_progress", "sim_session_begin", "sim_session_end", "sim_session_reports"]
 
 
 def _function(name: str) -> Any:
     load()
     import tvm_ffi
 
-    return tvm_ffi.get_global_func(name)
+    found = tvm_ffi.get_global_func(name, allow_missing=True)
+    if found is None:
+        raise ConfigurationError(
+            f"the native library of tilelang-pto has no {name}",
+            where=(str(library_path()),),
+            advice="it is older than the Python files; build it again: pip install --force-reinstall --no-deps .",
+        )
+    return found
 
 
 def _tensor(value: Any) -> Any:
@@ -112,3 +119,24 @@ def sim_ops() -> list[str]:
 def sim_accuracy() -> str:
     """The engine's table of documented errors, as JSON; :mod:`tilelang_pto.sim.accuracy` reads it."""
     return str(_function("tilelang_pto.sim_accuracy")())
+
+
+def sim_session_begin(options: str) -> None:
+    """Open a session inside those that are open; ``options`` is the JSON text of :class:`tilelang_pto.sim.options.SimOptions`."""
+    _function("tilelang_pto.sim_session_begin")(options)
+
+
+def sim_session_end() -> str:
+    """Close the innermost session; the JSON list of its reports."""
+    return str(_function("tilelang_pto.sim_session_end")())
+
+
+def sim_session_reports() -> str:
+    """The JSON list of the reports of the innermost session up to now."""
+    return str(_function("tilelang_pto.sim_session_reports")())
+
+
+def sim_progress() -> tuple[int, int]:
+    """Blocks done and blocks in all of the launch that is running, from any thread; zeros when none is."""
+    done, total = _function("tilelang_pto.sim_progress")()
+    return int(done), int(total)

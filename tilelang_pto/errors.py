@@ -9,7 +9,10 @@ from __future__ import annotations
 __all__ = [
     "AbiError",
     "ConfigurationError",
+    "FindingError",
     "PtoError",
+    "RaceError",
+    "ReportError",
     "RuntimeModuleError",
     "SimulationError",
     "SurfaceError",
@@ -48,6 +51,18 @@ class SurfaceError(PtoError):
 
 class SimulationError(PtoError):
     """The simulator refuses the program (while recording) or stopped it (while running)."""
+
+
+class FindingError(SimulationError):
+    """The check of a simulation session found something in a kernel (docs/simulator.md)."""
+
+
+class RaceError(FindingError):
+    """Two accesses of the same bytes are not ordered."""
+
+
+class ReportError(PtoError):
+    """A report of the simulator cannot be read: it is damaged, or of another version."""
 
 
 class RuntimeModuleError(PtoError):
