@@ -78,6 +78,18 @@ def test_emit_an_importable_module(monkeypatch):
     assert run("emit", "simple_kernels:add_64").exit_code == 0
 
 
+def test_emit_a_file_of_a_package(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.path", [*sys.path])
+    package = tmp_path / "kernel_package" / "inner"
+    package.mkdir(parents=True)
+    for directory in (package, package.parent):
+        (directory / "__init__.py").write_text("")
+    (package.parent / "sizes.py").write_text("WIDTH = 64\n")
+    (package / "copies.py").write_text("from simple_kernels import make_add\nfrom ..sizes import WIDTH\nadd = make_add.get_tir(WIDTH)\n")
+    result = run("emit", f"{package}/copies.py:add")
+    assert result.exit_code == 0, result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

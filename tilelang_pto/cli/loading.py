@@ -182,7 +182,10 @@ def _load_module(name: str) -> ModuleType:
         path = Path(name)
         if not path.is_file():
             raise click.ClickException(f"there is no file {name}")
-        sys.path.insert(0, str(path.resolve().parent))
+        root, dotted = _import_name(path.resolve())
+        sys.path.insert(0, str(root))
+        if "." in dotted:
+            return importlib.import_module(dotted)
         spec = importlib.util.spec_from_file_location(path.stem, path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -195,3 +198,12 @@ def _load_module(name: str) -> ModuleType:
         if debugging():
             raise
         raise click.ClickException(explain(error, f"{name} cannot be imported")) from error
+
+
+def _import_name(path: Path) -> tuple[Path, str]:
+    """The directory to import a file from, and its name there: with the packages (directories with an ``__init__.py``) it lies in."""
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").is_file() and root.name.isidentifier():
+        parts.insert(0, root.name)
+        root = root.parent
+    return root, ".".join(parts)
