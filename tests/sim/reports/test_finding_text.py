@@ -14,8 +14,23 @@ KERNEL = report("findings").kernels[0]
 RACE, _, CROSS, UNINITIALISED, FLAG = KERNEL.findings
 
 
+ADVICE = 'T.ascend_set_flag("V_MTE2", id) after the first access, T.ascend_wait_flag("V_MTE2", id) before the second'
+
+
 def test_a_race_with_both_places():
     assert finding_text(KERNEL, RACE).splitlines() == [
+        "race, write after read: mte_gm_ub overwrites bytes that vlds may still read; no V->MTE2 ordering between them (found 6 times)",
+        "  first   scale_kernel.pto.py:17: vlds on pipe V of block 0 reads, execution 1",
+        "          pto.vsts(pto.vmuls(pto.vlds(ub, k * 64), 2.0, m), out, k * 64, m)",
+        "  second  scale_kernel.pto.py:11: mte_gm_ub on pipe MTE2 of block 0 writes, execution 2",
+        "          pto.mte_gm_ub(pto.addptr(a, i * 1024), ub, 0, 4096, nburst=(1, 4096, 4096))",
+        "  bytes   UB bytes 0 to 4095",
+        f"  instead {ADVICE}",
+    ]
+
+
+def test_a_race_as_an_error():
+    assert str(finding_error(KERNEL)).splitlines() == [
         "race, write after read: mte_gm_ub overwrites bytes that vlds may still read; no V->MTE2 ordering between them (found 6 times)",
         "  in kernel scale_kernel",
         "  in first: scale_kernel.pto.py:17: vlds on pipe V of block 0 reads, execution 1",
@@ -23,18 +38,17 @@ def test_a_race_with_both_places():
         "  in second: scale_kernel.pto.py:11: mte_gm_ub on pipe MTE2 of block 0 writes, execution 2",
         "      pto.mte_gm_ub(pto.addptr(a, i * 1024), ub, 0, 4096, nburst=(1, 4096, 4096))",
         "  in UB bytes 0 to 4095",
-        '  instead: T.ascend_set_flag("V_MTE2", id) after the first access, T.ascend_wait_flag("V_MTE2", id) before the second',
+        "  in the first of 5 findings",
+        f"  instead: {ADVICE}",
     ]
 
 
 def test_findings_with_one_place():
     text = finding_text(KERNEL, UNINITIALISED)
-    assert text.startswith(
-        "uninitialised: vlds reads bytes that nothing has written\n  in kernel scale_kernel\n  in scale_kernel.pto.py:17: "
-    )
+    assert text.startswith("uninitialised: vlds reads bytes that nothing has written\n  place   scale_kernel.pto.py:17: ")
     assert "UB bytes 8192 to 8447" in text
     text = finding_text(KERNEL, FLAG)
-    assert "bytes" not in text.split("instead")[0]
+    assert "bytes" not in text
     assert "pto.set_flag" in text
 
 
@@ -50,11 +64,11 @@ def between(first: dict, second: dict):
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        ({}, {"block": 1}, "blocks are not ordered"),
+        ({}, {"block": 1}, "let each block write bytes of its own"),
         ({"core": "AIC"}, {"core": "AIV1"}, "set on AIC after the first access and awaited on AIV1"),
         ({"thread": 1}, {"thread": 2}, "a barrier of the threads"),
         ({"pipe": "V"}, {"pipe": "V"}, "mem_bar"),
-        ({"pipe": "MTE2"}, {"pipe": "MTE2"}, 'T.ascend_pipe_barrier("MTE2")'),
+        ({"pipe": "MTE2"}, {"pipe": "MTE2"}, 'T.ascend_pipe_barrier("PIPE_MTE2")'),
         ({"pipe": "MTE2"}, {"pipe": "V"}, 'T.ascend_set_flag("MTE2_V", id)'),
     ],
 )

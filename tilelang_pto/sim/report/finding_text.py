@@ -22,7 +22,7 @@ def advice(finding: Finding) -> str:
     if first is None or second is None:
         return "order the two accesses"
     if first.block != second.block:
-        return "blocks are not ordered during a launch: let each write bytes of its own, or use two launches"
+        return "let each block write bytes of its own, use two launches, or T.ascend_sync_inter_arrive and T.ascend_sync_inter_wait"
     if first.core != second.core:
         return f"a flag between the cores, set on {first.core} after the first access and awaited on {second.core} before the second"
     if first.thread is not None and second.thread is not None:
@@ -30,19 +30,19 @@ def advice(finding: Finding) -> str:
     if first.pipe == second.pipe == "V":
         return "T.simd.mem_bar inside a vector function, T.ascend_pipe_barrier between two"
     if first.pipe == second.pipe:
-        return f'T.ascend_pipe_barrier("{first.pipe}") between the two'
+        return f'T.ascend_pipe_barrier("PIPE_{first.pipe}") between the two'
     event = f"{first.pipe}_{second.pipe}"
     return f'T.ascend_set_flag("{event}", id) after the first access, T.ascend_wait_flag("{event}", id) before the second'
 
 
-def access_text(kernel: KernelReport, access: Access) -> str:
-    """``k.pto.py:12: pipe V of block 0 writes, execution 3`` and the source line under it."""
+def access_text(kernel: KernelReport, access: Access, indent: int = 6) -> str:
+    """``k.pto.py:12: vsts on pipe V of block 0 writes, execution 3`` and the source line under it, ``indent`` columns to the right."""
     verb = {"read": "reads", "write": "writes"}.get(access.access, access.access)
     thread = f", thread {access.thread}" if access.thread is not None else ""
     place = f"{kernel.file}:{access.line}: {access.op} on pipe {access.pipe} of {access.core_label}{thread}"
     text = f"{place} {verb}, execution {access.execution}"
     source = kernel.source_line(access.line)
-    return f"{text}\n      {source}" if source else text
+    return f"{text}\n{' ' * indent}{source}" if source else text
 
 
 def _places(kernel: KernelReport, finding: Finding) -> tuple[str, ...]:
@@ -64,8 +64,15 @@ def _headline(finding: Finding) -> str:
 
 
 def finding_text(kernel: KernelReport, finding: Finding) -> str:
-    """Several lines, like the text of an error."""
-    return str(FindingError(_headline(finding), where=_places(kernel, finding), advice=advice(finding)))
+    """Several lines for a summary that has named the kernel already."""
+    rows = [("first" if finding.second else "place", finding.first), ("second" if finding.first else "place", finding.second)]
+    lines = [_headline(finding)]
+    lines += [f"  {label:<8}{access_text(kernel, access, 10)}" for label, access in rows if access is not None]
+    if finding.range_label:
+        lines.append(f"  bytes   {finding.range_label}")
+    if advice(finding):
+        lines.append(f"  instead {advice(finding)}")
+    return "\n".join(lines)
 
 
 def finding_error(kernel: KernelReport, more: int = 0) -> FindingError:
