@@ -53,7 +53,7 @@ $(VENV)/.created: constraints.txt
 	@echo "tilelang-pto: step 1 of 3: creating $(VENV)"
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) >$(LOG) 2>&1 || $(call fail,$(PYTHON) -m venv failed; install the venv module of Python (full log: $(LOG)))
 	@echo "tilelang-pto: step 2 of 3: downloading and installing TileLang, torch and the build tools (log: $(LOG))"
-	@$(INSTALL) setuptools cmake ninja apache-tvm-ffi tilelang torch numpy jinja2 click filelock >$(LOG) 2>&1 || $(call pip_failed,pip could not install the dependencies)
+	@$(INSTALL) setuptools cmake ninja apache-tvm-ffi tilelang torch numpy jinja2 click filelock rich >$(LOG) 2>&1 || $(call pip_failed,pip could not install the dependencies)
 	@touch $@
 
 # Editable: Python files are used where they are, so this runs again only when the build or the native code has changed.
@@ -65,7 +65,7 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml setup.py CMakeLists.txt $(NA
 # tile_kernels asks for Python 3.12; its Ascend kernels work with older ones.
 $(VENV)/.tested: $(VENV)/.installed
 	@echo "tilelang-pto: downloading and installing the test tools (log: $(LOG))"
-	@$(INSTALL) pytest pytest-xdist hypothesis ml_dtypes ruff mypy clang-format tree-sitter tree-sitter-cpp >$(LOG) 2>&1 || $(call pip_failed,pip could not install the test tools)
+	@$(INSTALL) pytest pytest-xdist hypothesis ml_dtypes ruff mypy clang-format matplotlib tree-sitter tree-sitter-cpp >$(LOG) 2>&1 || $(call pip_failed,pip could not install the test tools)
 	@$(INSTALL) --no-deps --ignore-requires-python tile-kernels==2.1.0 >$(LOG) 2>&1 || $(call pip_failed,pip could not install tile-kernels)
 	@touch $@
 

@@ -1,6 +1,7 @@
-"""Scalar operations, synchronisations and copies of the emitted PTODSL, as ratios to TileLang's AscendC text of the same lowered TIR.
+"""Operations of the emitted PTODSL, as ratios to TileLang's AscendC text of the same lowered TIR.
 
-What counts as an operation is said in ``benchmarks/counts.py``. The kernels are the mHC ones of tile_kernels, or all of its Ascend kernels.
+What counts as an operation is said in :mod:`tilelang_pto.compare.counts.kinds`. The kernels are the mHC ones of tile_kernels, or
+all of its Ascend kernels.
 """
 
 from __future__ import annotations
@@ -14,18 +15,16 @@ from typing import Any
 
 import tilelang
 import tvm
-from ascendc_counts import LibraryCall, count_ascendc
-from counts import Counts
-from ptodsl_counts import count_ptodsl
 from tilelang.backend.module import create_backend_context
 from tilelang.backend.target import determine_target
 from tvm import tirx
 
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import surface_of
+from tilelang_pto.compare.counts import QUANTITIES, Counts, LibraryCall, count_ascendc, count_ptodsl
 from tilelang_pto.errors import UnsupportedError
 
-WHAT = ("scalar", "syncs", "copies")
+WHAT = {name: QUANTITIES[name] for name in ("scalar", "syncs", "copies", "bytes", "vector", "code")}
 
 
 def ascendc_text(module: Any) -> str:
@@ -61,7 +60,7 @@ def row(name: str, ours: Counts, theirs: Counts) -> str:
     for what in WHAT:
         mine, other = getattr(ours, what), getattr(theirs, what)
         quotient = ratio(mine, other)
-        cells.append(f"{mine:6} {other:7} {f'{quotient:6.2f}' if quotient is not None else '     -'}")
+        cells.append(f"{mine:8} {other:8} {f'{quotient:6.2f}' if quotient is not None else '     -'}")
     return f"{name:42} {'  '.join(cells)}"
 
 
@@ -76,8 +75,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only kernels with this in their names")
     options = parser.parse_args()
     surface = surface_of(options.surface)
-    heading = f"{'ours':>6} {'AscendC':>7} {'ratio':>6}"
-    print(f"{'':42} {'  '.join(f'{what:^21}' for what in ('scalar operations', 'synchronisations', 'copies'))}")
+    heading = f"{'ours':>8} {'AscendC':>8} {'ratio':>6}"
+    print(f"{'':42} {'  '.join(f'{what:^24}' for what in WHAT.values())}")
     print(f"{'kernel':42} {'  '.join([heading] * len(WHAT))}")
     ratios: dict[str, list[float]] = {what: [] for what in WHAT}
     for name, module, fast_math in lowered_cases(options.all, options.only):
@@ -92,7 +91,7 @@ def main() -> None:
             quotient = ratio(getattr(ours, what), getattr(theirs, what))
             if quotient is not None:
                 ratios[what].append(quotient)
-    means = [f"{'':14} {geometric_mean(ratios[what]):6.2f}" for what in WHAT]
+    means = [f"{'':17} {geometric_mean(ratios[what]):6.2f}" for what in WHAT]
     print(f"{'geometric mean of the ratios':42} {'  '.join(means)}")
 
 

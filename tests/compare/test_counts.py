@@ -1,11 +1,15 @@
-"""The counters behind ``benchmarks/operation_counts.py``: hand-written text of both languages, counted by hand."""
+"""Counting operations: hand-written text of both languages, counted by hand."""
 
 from __future__ import annotations
 
+import sys
+
 import pytest
-from ascendc_counts import LibraryCall, all_reduce_cost, count_ascendc
-from counts import Counts, cast_computes
-from ptodsl_counts import count_ptodsl
+
+from tilelang_pto.compare.counts import LibraryCall, ascendc_syntax, count_ascendc, count_ptodsl
+from tilelang_pto.compare.counts.ascendc_library import VECTOR_COSTS, all_reduce_cost
+from tilelang_pto.compare.counts.kinds import Counts, cast_computes
+from tilelang_pto.errors import ConfigurationError
 
 PTODSL = """from ptodsl import pto, scalar
 
@@ -93,10 +97,111 @@ def test_synchronisations_and_copies():
   asc_sync_notify(PIPE_V, PIPE_MTE2, static_cast<event_t>(0));
   for (int32_t i = 0; i < 3; ++i) {
     asc_sync_wait(PIPE_V, PIPE_MTE2, static_cast<event_t>(0));
-    asc_copy_ub2gm_align(x, x, 1);
+    asc_copy_ub2gm_align(x, x, 1, 32, static_cast<asc_store_l2_cache_mode>(0), 32, 32);
   }
   asc_sync();"""
-    assert ptodsl(*lines) == ascendc(text) == Counts(scalar=6, syncs=5, copies=3)
+    # Outside of the loop a flag and a barrier; in it a flag, a copy, the comparison and the increment.
+    assert ptodsl(*lines) == ascendc(text) == Counts(scalar=6, syncs=5, copies=3, bytes=3 * 32, code=6)
+
+
+COPIES = {
+    "two bursts of 96 bytes": (
+        "pto.mte_gm_ub(x, 0, 0, 96, nburst=(2, 96, 96))",
+        "asc_copy_gm2ub_align(0, x, 2, 96, 0, 0, 0, 0, 96, 96);",
+        192,
+    ),
+    "at most four rows": (
+        "pto.mte_gm_ub(x, 0, 0, pto.min(pto.const(4, dtype=pto.i32), n) * 64, nburst=(1, 256, 256))",
+        "asc_copy_gm2ub_align(0, x, 1, min(4, n) * 64, 0, 0, 0, 0, 256, 256);",
+        256,
+    ),
+    "a remainder": ("pto.mte_ub_gm(0, x, n % 8, nburst=(1, 8, 8))", "asc_copy_ub2gm_align(x, 0, 1, n % 8, 0, 8, 8);", 7),
+    "of unknown length": ("pto.mte_ub_gm(0, x, n, nburst=(1, n, n))", "asc_copy_ub2gm_align(x, 0, 1, n, 0, n, n);", None),
+    "UB to UB in blocks": ("pto.mte_ub_ub(0, 0, 4, nburst=(3, 0, 0))", "asc_copy_ub2ub(0, 0, 3, 4, 0, 0);", 384),
+    "into L1": (
+        'pto.mte_gm_l1_frac(x, 0, "nd2nz", shape=(16, 64), src_layout=(256,), dst_group=(1, 1, 16, 0), ctrl=(0, False))',
+        "asc_copy_gm2l1_nd2nz(0, x, 256, 0, 16, 64, 0, 0);",
+        16 * 64 * 4,
+    ),
+    "out of L0C": ("pto.mte_l0c_gm(0, x, 16, 32, 16, 32, 0, 0)", "asc_copy_l0c2gm(x, 0, 32, 16, 32, 16, 0, 0);", 16 * 32 * 4),
+}
+
+
+@pytest.mark.parametrize("ours, theirs, size", COPIES.values(), ids=COPIES)
+def test_bytes_of_copies(ours, theirs, size):
+    for counts in (ptodsl(ours), ascendc(theirs)):
+        assert (counts.copies, counts.bytes, counts.unsized) == (1, size or 0, size is None)
+
+
+def test_loops_weight_bytes_and_what_stands_in_them_is_one_instruction():
+    ours = ptodsl("with pto.for_(0, 10, step=2) as i:", "    pto.mte_ub_gm(0, x, 32, nburst=(1, 32, 32))")
+    assert (ours.copies, ours.bytes, ours.code) == (5, 160, 1 + 2)
+    theirs = ascendc("for (int32_t i = 0; i < 5; ++i) { asc_copy_ub2gm_align(x, 0, 1, 32, 0, 32, 32); }")
+    assert theirs == ours
+    unrolled = ptodsl("for i in pto.static_range(0, 5):", "    pto.mte_ub_gm(0, x, 32, nburst=(1, 32, 32))")
+    assert unrolled.code == 5
+    assert ascendc("#pragma unroll\nfor (int32_t i = 0; i < 5; ++i) { asc_copy_ub2gm_align(x, 0, 1, 32, 0, 32, 32); }") == unrolled
+
+
+def test_cube_instructions():
+    slice_ours = (
+        'pto.get_buf("MTE1", 0)',
+        "pto.mte_l1_l0a(0, 0, m_start=0, k_start=0, m_step=8, k_step=8, src_stride=8, dst_stride=8)",
+        "pto.mte_l1_l0b(0, 0, m_start=0, k_start=0, m_step=8, k_step=8, src_stride=8, dst_stride=8)",
+        'pto.rls_buf("MTE1", 0)',
+        'pto.get_buf("M", 0)',
+        "pto.mad_acc(0, 0, 0, 128, 128, 64)",
+        'pto.rls_buf("M", 0)',
+    )
+    ours = ptodsl(*slice_ours * 2)
+    theirs = ascendc("ascend_gemm_l1<128, 128, 128, 64, true, bfloat16_t>(0, 0, 0, 1, 0, 0);")
+    assert ours == theirs == Counts(matrix=2, matrix_loads=4, syncs=8, code=14)
+    with pytest.raises(LibraryCall, match="ascend_nd2nz_scatter"):
+        ascendc("ascend_nd2nz_scatter<16, 16, float, bfloat16_t>(0, 0);")
+
+
+def test_sections_of_a_mixed_kernel():
+    text = ASCENDC.replace("__global__ __vector__", "__global__ __mix__(1, 2)") % (
+        "",
+        "",
+        "if ASC_IS_AIC { asc_sync_intra_wait(PIPE_FIX, 16); } if ASC_IS_AIV { int32_t sid = asc_get_sub_block_id(); int32_t s = sid * 4; }",
+    )
+    assert count_ascendc(text) == Counts(scalar=1, syncs=1, code=2)
+    lines = (
+        'with pto.section("cube"):',
+        '    pto.wait_intra_block("FIX", 16)',
+        'with pto.section("vector"):',
+        "    s = pto.get_subblock_idx() * 4",
+    )
+    assert ptodsl(*lines) == Counts(scalar=1, syncs=1, code=2)
+
+
+def test_accesses_are_of_memory_not_of_registers():
+    lines = (
+        "part = pto.alloc_buffer((4,), pto.f32)",
+        "pto.store(pto.load(x, n), part, 0)",
+        "pto.store(pto.load(part, 0), x, m)",
+        "pto.atomic_add(x, 1.0)",
+    )
+    ours = ptodsl(*lines)
+    theirs = ascendc("float part[4]; part[0] = x[n]; x[m] = part[0]; *(float2*)(&(part[0])) = *(float2*)(x + n); asc_atomic_add(x, 1.0f);")
+    assert (ours.accesses, ours.atomics) == (2, 1)
+    assert (theirs.accesses, theirs.atomics) == (3, 1)
+
+
+def test_reinterpretations_are_no_instructions_and_library_functions_are_several():
+    ours = ptodsl("v = pto.vdup(n, 0)", "w = pto.vbitcast(v, pto.f32)", "u = pto.vdiv(w, w, 0)")
+    theirs = ascendc("vf(buf, version);", simd="auto v = simd_inst::vdup<int32_t>(1, mask); simd_inst::vdiv_0ulp_ftz_true(v, v, mask);")
+    assert (ours.vector, theirs.vector, theirs.predicates) == (2, 1 + VECTOR_COSTS["simd_inst::vdiv_0ulp_ftz_true"], 1)
+
+
+def test_counting_ascendc_without_its_grammar_says_what_to_install(monkeypatch):
+    ascendc_syntax._parser.cache_clear()
+    monkeypatch.setitem(sys.modules, "tree_sitter_cpp", None)
+    with pytest.raises(ConfigurationError, match=r"tree_sitter_cpp(.|\n)*pip install"):
+        ascendc()
+    monkeypatch.undo()
+    assert ascendc().code == 0
 
 
 # -- PTODSL ----------------------------------------------------------------------------------------------------------------
@@ -124,7 +229,7 @@ def test_vector_instructions_do_not_count_but_their_operands_do():
         "    pto.vsts(pto.vadd(v, v, mask), pto.addptr(ub, 64), 0, mask)",  # a constant address
         "    pto.mem_bar('VST_VLD')",
     )
-    assert ptodsl(*lines) == Counts(scalar=1, syncs=1)
+    assert ptodsl(*lines) == Counts(scalar=1, syncs=1, vector=1, vector_memory=2, predicates=1, code=6)
 
 
 def test_helper_functions_count_where_they_are_called():
@@ -176,8 +281,9 @@ def test_predefined_names():
 def test_all_reduce_is_counted_by_its_template():
     call = "asc_vf_call<threads>(cce::dim3(256), (__ubuf__ float*)buf, n, x);"
     counted = ascendc(call, simt="part[0] = tl::AscendAllReduce<tl::SumOp, 256, 4, 0>::run(part[0], ub);")
-    assert counted == all_reduce_cost("Sum", 256, 4)
-    assert counted.syncs == 4
+    cost = all_reduce_cost("Sum", 256, 4)
+    assert (counted.scalar, counted.accesses, counted.syncs) == (cost.scalar, cost.accesses, 4)
+    assert counted.code == cost.scalar + cost.accesses + cost.syncs
 
 
 @pytest.mark.parametrize(
