@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tilelang_pto.compare.case import Case
 
-from . import expand
+from . import expand, pre_apply_mix
 from .sizes import Sizes
 
 __all__ = ["CASES", "FAMILIES", "all_cases"]
 
-FAMILIES = (expand,)
+FAMILIES = (expand, pre_apply_mix)
 """Modules with a function ``cases(sizes)``; those that agree in a specialisation stand together, so that it is compiled once."""
 
 
