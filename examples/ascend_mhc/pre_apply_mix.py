@@ -30,7 +30,9 @@ _ELEMENTS = 15360
 
 
 def pre_apply_mix_forward(hidden: int, mhc: int) -> Any:
-    """Program of the forward kernel: ``x`` (tokens, mhc, hidden) bfloat16, ``mix`` (tokens, mhc) float32, ``out`` (tokens, hidden) bfloat16.
+    """Program of the forward kernel.
+
+    ``x`` (tokens, mhc, hidden) and ``out`` (tokens, hidden) are bfloat16, ``mix`` (tokens, mhc) is float32.
 
     Streams are added in their order in float32, and the sum is rounded once.
     """

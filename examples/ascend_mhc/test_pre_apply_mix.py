@@ -7,7 +7,6 @@ import torch
 
 from . import pre_apply_mix as FAMILY
 from .pre_apply_mix import pre_apply_mix
-from .sizes import Sizes
 
 
 def test_cases(cases, device):

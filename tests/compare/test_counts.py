@@ -189,6 +189,11 @@ def test_accesses_are_of_memory_not_of_registers():
     assert (theirs.accesses, theirs.atomics) == (3, 1)
 
 
+@pytest.mark.parametrize("cast", ["__float22bfloat162_rn", "__bfloat1622float2", "__float22half2_rn", "__half22float2"])
+def test_casts_of_pairs_are_one_operation(cast):
+    assert ascendc(f"float2 a = {cast}(x[n]);").scalar == 1
+
+
 def test_reinterpretations_are_no_instructions_and_library_functions_are_several():
     ours = ptodsl("v = pto.vdup(n, 0)", "w = pto.vbitcast(v, pto.f32)", "u = pto.vdiv(w, w, 0)")
     theirs = ascendc("vf(buf, version);", simd="auto v = simd_inst::vdup<int32_t>(1, mask); simd_inst::vdiv_0ulp_ftz_true(v, v, mask);")

@@ -38,6 +38,7 @@ __all__ = ["LibraryCall", "count_ascendc"]
 _SCALAR = names(
     "min max expf exp2f logf log2f sqrtf rsqrtf sinf cosf tanhf erff powf fabsf fmaxf fminf fmaf floorf ceilf roundf rintf truncf"
     " isnan isinf abs asc_reduce_add asc_reduce_max asc_reduce_min asc_shfl_xor __float22bfloat162_rn"
+    " __bfloat1622float2 __float22half2_rn __half22float2"
 )
 _SYNCS = names(
     "asc_sync_notify asc_sync_wait asc_sync_pipe asc_sync asc_sync_inter_arrive asc_sync_inter_wait asc_sync_intra_arrive"
