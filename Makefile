@@ -65,7 +65,7 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml setup.py CMakeLists.txt $(NA
 # tile_kernels asks for Python 3.12; its Ascend kernels work with older ones.
 $(VENV)/.tested: $(VENV)/.installed
 	@echo "tilelang-pto: downloading and installing the test tools (log: $(LOG))"
-	@$(INSTALL) pytest pytest-xdist hypothesis ml_dtypes ruff mypy clang-format matplotlib tree-sitter tree-sitter-cpp >$(LOG) 2>&1 || $(call pip_failed,pip could not install the test tools)
+	@$(INSTALL) pytest pytest-xdist hypothesis ml_dtypes ruff mypy clang-format matplotlib playwright tree-sitter tree-sitter-cpp >$(LOG) 2>&1 || $(call pip_failed,pip could not install the test tools)
 	@$(INSTALL) --no-deps --ignore-requires-python tile-kernels==2.1.0 >$(LOG) 2>&1 || $(call pip_failed,pip could not install tile-kernels)
 	@touch $@
 
