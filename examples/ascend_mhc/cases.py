@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from tilelang_pto.compare.case import Case
 
-from . import expand, pre_apply_mix
+from . import (
+    expand,
+    head_compute_mix,
+    pre_apply_mix,
+    pre_split_mixes,
+)
 from .sizes import Sizes
 
 __all__ = ["CASES", "FAMILIES", "all_cases"]
 
-FAMILIES = (expand, pre_apply_mix)
+FAMILIES = (
+    expand,
+    head_compute_mix,
+    pre_split_mixes,
+    pre_apply_mix,
+)
 """Modules with a function ``cases(sizes)``; those that agree in a specialisation stand together, so that it is compiled once."""
 
 

@@ -4,8 +4,6 @@
 arXiv:2512.24880, keeps it).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
@@ -19,6 +17,7 @@ from tilelang_pto.compare.case import Case, Tolerance
 from .checks import require, require_tensor
 from .launching import launch
 from .sizes import VECTOR_CORES, Sizes
+from .tensors import normal, poisoned
 
 __all__ = ["cases", "expand", "expand_backward", "expand_forward"]
 
@@ -125,8 +124,7 @@ def _forward_case(parameters: dict[str, int], tokens: int) -> Case:
     hidden, mhc = parameters["hidden"], parameters["mhc"]
 
     def inputs(seed: int) -> list[torch.Tensor]:
-        x = torch.randn(tokens, hidden, generator=torch.Generator().manual_seed(seed)).bfloat16()
-        return [x, torch.full((tokens, mhc, hidden), float("nan"), dtype=torch.bfloat16)]
+        return normal(seed, (tokens, hidden), dtype=torch.bfloat16) + poisoned((tokens, mhc, hidden), dtype=torch.bfloat16)
 
     return Case(
         kernel="expand_forward",
@@ -145,8 +143,7 @@ def _backward_case(parameters: dict[str, int], tokens: int) -> Case:
     hidden, mhc = parameters["hidden"], parameters["mhc"]
 
     def inputs(seed: int) -> list[torch.Tensor]:
-        grad = torch.randn(tokens, mhc, hidden, generator=torch.Generator().manual_seed(seed)).bfloat16()
-        return [grad, torch.full((tokens, hidden), float("nan"), dtype=torch.bfloat16)]
+        return normal(seed, (tokens, mhc, hidden), dtype=torch.bfloat16) + poisoned((tokens, hidden), dtype=torch.bfloat16)
 
     return Case(
         kernel="expand_backward",

@@ -1,0 +1,65 @@
+"""Weights of a layer from one projection, and their gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from . import pre_split_mixes as family
+from .pre_split_mixes import pre_split_mixes
+from .tensors import normal
+
+FAMILY = family
+
+
+def test_cases(cases, device):
+    device.check(cases)
+
+
+def weights(mixes: torch.Tensor, scale: torch.Tensor, base: torch.Tensor, mhc: int, factor: float, eps: float) -> list[torch.Tensor]:
+    linear = [part * scale[i] for i, part in enumerate(mixes.split([mhc, mhc, mhc * mhc], dim=-1))]
+    front, behind, among = (part + bias for part, bias in zip(linear, base.split([mhc, mhc, mhc * mhc]), strict=True))
+    return [front.sigmoid() + eps, behind.sigmoid() * factor, among.unflatten(-1, (mhc, mhc))]
+
+
+@pytest.mark.parametrize("mhc", [2, 8])
+def test_gradients(device, mhc):
+    width = mhc * (mhc + 2)
+    given = normal(mhc, (3, 43, width), (3,), (width,))
+    wanted = [tensor.double().requires_grad_() for tensor in given]
+    leaves = [tensor.to(device.torch_device).requires_grad_() for tensor in given]
+    found, expected = pre_split_mixes(*leaves, mhc, factor=3.0, eps=0.5), weights(*wanted, mhc, 3.0, 0.5)
+    grads = normal(1, *(tuple(part.shape) for part in expected))
+    torch.autograd.backward(found, [grad.to(device.torch_device) for grad in grads])
+    torch.autograd.backward(expected, [grad.double() for grad in grads])
+    for part, reference in zip(found, expected, strict=True):
+        torch.testing.assert_close(part.detach().cpu().double(), reference.detach(), rtol=1e-6, atol=2e-6)
+    for leaf, reference in zip(leaves, wanted, strict=True):
+        torch.testing.assert_close(leaf.grad.cpu().double(), reference.grad, rtol=1e-6, atol=3e-5)
+
+
+def test_a_result_nobody_uses(device):
+    """Its gradient is zero."""
+    leaves = [tensor.to(device.torch_device).requires_grad_() for tensor in normal(0, (5, 8), (3,), (8,))]
+    pre_split_mixes(*leaves, 2)[2].sum().backward()
+    scale = leaves[1].detach().cpu()
+    assert torch.equal(leaves[0].grad.cpu(), torch.cat([torch.zeros(5, 4), scale[2].expand(5, 4)], dim=1))
+    assert torch.equal(leaves[2].grad.cpu(), torch.tensor([0.0] * 4 + [5.0] * 4))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({3: 3}, r"mhc is 3, it has to be one of \(2, 4, 8\)"),
+        ({0: torch.zeros(5, 23)}, r"mixes has shape \(5, 23\), it has to be \(..., 24\)"),
+        ({1: torch.zeros(1)}, r"scale has shape \(1,\), it has to be \(3\)"),
+        ({2: torch.zeros(24).half()}, r"base has dtype torch.float16, it has to be torch.float32"),
+    ],
+    ids=["mhc", "mixes", "scale", "base"],
+)
+def test_what_it_refuses(changes, message):
+    arguments = [torch.zeros(5, 24), torch.zeros(3), torch.zeros(24), 4]
+    for position, value in changes.items():
+        arguments[position] = value
+    with pytest.raises(ValueError, match=message):
+        pre_split_mixes(*arguments)
