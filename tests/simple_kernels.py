@@ -49,6 +49,32 @@ def related_extents():
     return related
 
 
+def add_numbers():
+    """The sum of scalars of four widths in every element."""
+
+    @T.prim_func
+    def add_numbers(x: T.Tensor((64,), "int64"), a: T.int32, b: T.uint32, c: T.int8, d: T.int64):
+        with T.Kernel(1), T.SimtVF(threads=64):
+            for i in T.Parallel(64):
+                x[i] = T.cast(a, "int64") + T.cast(b, "int64") + T.cast(c, "int64") + d
+
+    return add_numbers
+
+
+def fill():
+    """Ones in 64 elements for each block; the caller says how many blocks."""
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def fill(x: T.Tensor((n,), "float32"), blocks: T.int32):
+        with T.Kernel(blocks) as core, T.SimtVF(threads=64):
+            for i in T.Parallel(64):
+                if core * 64 + i < n:
+                    x[core * 64 + i] = 1.0
+
+    return fill
+
+
 def copy_twice():
     """Two device functions with a buffer in global memory between them."""
 

@@ -150,9 +150,20 @@ def test_the_simulator_takes_cpu_tensors():
 def test_an_npu_takes_its_own_tensors_only():
     text = with_outputs(vector_add(), "npu").script()
     assert "is on the wrong device: expected ext_dev, got {device}" in text
-    assert "__tvm_set_device" in text
+    assert "__tvm_set_device" not in text
+    assert 'T.call_packed("tilelang_pto.npu_enter", "add", T.Cast("int64", dev_id))' in text
+    assert text.count("tilelang_pto.npu_leave") == 1
     assert ', 0, 10, "int32") == 1)' not in text
     assert "0, 10, 12)" in text
+
+
+def test_workspaces_of_an_npu_are_not_tvms():
+    on_npu = lower_function(copy_twice(), target=pto_target_for("npu")).host.script()
+    on_simulator = lower_function(copy_twice(), target=pto_target_for("sim")).host.script()
+    assert on_npu.count('T.call_packed("tilelang_pto.npu_workspace", T.int64(1024), ') == 1
+    assert "alloc_buffer" not in on_npu
+    assert "npu_" not in on_simulator
+    assert on_simulator.count("alloc_buffer") == 1
 
 
 def test_checks_say_what_is_expected():

@@ -21,7 +21,7 @@ from tilelang_pto.errors import (
     ToolchainError,
     UnsupportedError,
 )
-from tilelang_pto.runtime import native, native_errors
+from tilelang_pto.runtime import native, native_errors, npu_stream
 from tilelang_pto.target import StaleTargetWarning, pto_target
 from tilelang_pto.version import __version__
 
@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 native_errors.register()
+npu_stream.register()
 # Cached and exported kernels hold modules of kind "pto"; TileLang loads them without asking us, so the loader must be there.
 native.load_if_built()
 target.register()

@@ -3,6 +3,9 @@
 A check there is an assertion with a fixed text. TileLang's C code prints the two sides of an equality as expected and given, whatever
 they are, and reads any object as if it were a tensor. Here each assertion about an argument becomes a branch that calls
 ``tilelang_pto.refuse_argument`` (``csrc/ffi/argument_error.cc``) with a sentence and the values that are missing in it.
+
+Numbers, extents and strides arrive with 64 bits and are cut to the type the kernel gives them; where nothing looked at what is cut off,
+a branch of the same kind does.
 """
 
 from __future__ import annotations
@@ -20,9 +23,12 @@ REFUSE = "tilelang_pto.refuse_argument"
 # Fields of tvm_struct_get.
 _NDIM, _TYPE_CODE, _TYPE_BITS, _TYPE_LANES = 4, 5, 6, 7
 _BYTE_OFFSET, _DEVICE_ID, _DEVICE_TYPE = 8, 9, 10
+_ANY_VALUE = 15
 # Type indices of TVM-FFI.
 _OBJECTS, _TENSOR = 64, 70
 
+# What fits an integer type; -1 is a way to write an unsigned number with all bits set.
+_RANGES = {f"{sign}int{bits}": (-(2 ** (bits - 1)), 2 ** (bits if sign else bits - 1) - 1) for sign in ("", "u") for bits in (8, 16, 32)}
 _NUMBERS = {"float": "a number", "integer": "an integer", "boolean": "a bool"}
 
 
@@ -41,7 +47,13 @@ class Refusal:
 def name_refusals(host: tirx.PrimFunc, kernel: str) -> tirx.PrimFunc:
     """Replace the assertions about arguments by branches that say which argument is wrong, what is expected and what was given."""
 
-    def rewrite(node: tirx.AssertStmt) -> tirx.Stmt | None:
+    def rewrite(node: tirx.Stmt) -> tirx.Stmt | None:
+        if isinstance(node, tirx.Bind):
+            narrowing = _narrowing(node, kernel)
+            if narrowing is None:
+                return None
+            fits, refusal = narrowing
+            return tirx.SeqStmt([tirx.IfThenElse(tirx.Not(fits), refusal.call(), None), node])
         text = "".join(part.value for part in node.message_parts if isinstance(part, tirx.StringImm))
         for pattern, rule in _RULES:
             match = re.fullmatch(pattern, text)
@@ -54,7 +66,27 @@ def name_refusals(host: tirx.PrimFunc, kernel: str) -> tirx.PrimFunc:
             return tirx.IfThenElse(tirx.Not(node.condition), Refusal(f"kernel {kernel}: {text}").call(), None)
         return None
 
-    return host.with_body(tirx.stmt_functor.ir_transform(host.body, None, rewrite, ["tirx.AssertStmt"]))
+    return host.with_body(tirx.stmt_functor.ir_transform(host.body, None, rewrite, ["tirx.AssertStmt", "tirx.Bind"]))
+
+
+def _narrowing(node: tirx.Bind, kernel: str) -> tuple[tirx.PrimExpr, Refusal] | None:
+    """Of a variable that gets the lower part of a 64-bit value: when that is all of it, and what to say if not."""
+    value, guard = node.value, None
+    if isinstance(value, tirx.Call) and value.op.name == "tirx.if_then_else":
+        guard, value = value.args[0], value.args[2]
+    if not isinstance(value, tirx.Cast) or str(value.value.dtype) != "int64" or value.dtype not in _RANGES:
+        return None
+    given, (low, high) = value.value, _RANGES[str(value.dtype)]
+    if _field(given) == _ANY_VALUE:
+        what = f"argument {node.var.name} = {{number}}"
+    elif isinstance(given, tirx.BufferLoad) and len(given.indices) == 1:
+        name, _, field = str(given.buffer.data.name).removeprefix(f"{kernel}.").rpartition(".")
+        what = f"argument {name} has {field}[{given.indices[0]}] = {{number}}, which"
+    else:
+        return None
+    fits = tirx.And(tirx.GE(given, tirx.const(low, "int64")), tirx.LE(given, tirx.const(high, "int64")))
+    condition = fits if guard is None else tirx.Or(guard, fits)
+    return condition, Refusal(f"kernel {kernel}: {what} does not fit {value.dtype}", (given,))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Changes to the host function TileLang generates: tensor extents for the device calls, device type.
 
-The host function unpacks and checks the arguments, then calls each device function by name. Two things are missing
-there for us: the device functions are not told how large their tensors are (the simulator checks bounds per tensor), and the checks
-insist on an external device (the simulator takes CPU tensors). The messages of the checks are the matter of ``argument_checks.py``.
+The host function unpacks and checks the arguments, then calls each device function by name. Three things are missing
+there for us: the device functions are not told how large their tensors are (the simulator checks bounds per tensor), the checks
+insist on an external device (the simulator takes CPU tensors), and on an NPU nothing selects the device of the tensors or allocates
+workspaces. The messages of the checks are the matter of ``argument_checks.py``.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from tvm import tirx
 from tvm.arith import Analyzer
 from tvm.ir import PointerType
 
-__all__ = ["add_extents", "allow_cpu_tensors", "extent_bytes", "packed_name"]
+__all__ = ["add_extents", "allow_cpu_tensors", "extent_bytes", "launch_on_npu", "packed_name"]
 
-# The field DLTensor.device.device_type of tvm_struct_get and tvm_struct_set.
+# Fields of tvm_struct_get and tvm_struct_set: DLTensor.device.device_type, and the value of a TVMFFIAny.
 _DEVICE_TYPE_FIELD = 10
+_ANY_VALUE = 15
 _EXT_DEV = 12
 _CPU = 1
+_SET_DEVICE = "__tvm_set_device"
+_COMPUTE = "compute_scope"
 
 
 def extent_bytes(buffer: tirx.Buffer) -> tirx.PrimExpr:
@@ -90,7 +94,7 @@ def allow_cpu_tensors(host: tirx.PrimFunc) -> tirx.PrimFunc:
         return tirx.AttrStmt(node.node, node.attr_key, cpu, node.body)
 
     def select_device(node: tirx.Evaluate) -> tirx.Evaluate | None:
-        is_call = isinstance(node.value, tirx.Call) and packed_name(node.value) == "__tvm_set_device"
+        is_call = isinstance(node.value, tirx.Call) and packed_name(node.value) == _SET_DEVICE
         return tirx.Evaluate(tirx.const(0, "int32")) if is_call else None
 
     def message(node: tirx.AssertStmt) -> tirx.AssertStmt | None:
@@ -107,6 +111,41 @@ def allow_cpu_tensors(host: tirx.PrimFunc) -> tirx.PrimFunc:
             tirx.AssertStmt: message,
         },
     )
+
+
+def launch_on_npu(host: tirx.PrimFunc, kernel: str) -> tirx.PrimFunc:
+    """Make the launches of the host function go to the device of its tensors, and have its workspaces allocated there.
+
+    The native library keeps both between two calls around the launches (``csrc/ffi/npu_call.h``). TileLang's own functions for the
+    purpose do nothing (the device) or fail (the workspaces).
+    """
+
+    def select_device(node: tirx.Evaluate) -> tirx.Evaluate | None:
+        if not isinstance(node.value, tirx.Call) or packed_name(node.value) != _SET_DEVICE:
+            return None
+        return tirx.Evaluate(tirx.call_packed("tilelang_pto.npu_enter", kernel, node.value.args[2].astype("int64")))
+
+    def workspace(node: tirx.AllocBuffer) -> tirx.SeqStmt | None:
+        if node.buffer.scope() != "global":
+            return None
+        # The C code of TileLang drops what a packed function returns, so the pointer comes back in a cell of the stack.
+        cell = tirx.Var(f"{node.buffer.data.name}_cell", "handle")
+        return tirx.SeqStmt(
+            [
+                tirx.Bind(cell, tirx.call_intrin("handle", "tirx.tvm_stack_alloca", "tvm_ffi_any", 1)),
+                tirx.Evaluate(tirx.call_packed("tilelang_pto.npu_workspace", extent_bytes(node.buffer), cell)),
+                tirx.Bind(node.buffer.data, tirx.call_intrin("handle", "tirx.tvm_struct_get", cell, 0, _ANY_VALUE)),
+            ]
+        )
+
+    def compute(node: tirx.AttrStmt) -> tirx.AttrStmt | None:
+        if node.attr_key != _COMPUTE:
+            return None
+        body = tirx.stmt_functor.ir_transform(node.body, None, workspace, ["tirx.AllocBuffer"])
+        leave = tirx.Evaluate(tirx.call_packed("tilelang_pto.npu_leave"))
+        return tirx.AttrStmt(node.node, node.attr_key, node.value, tirx.SeqStmt([body, leave]))
+
+    return _transform(host, {tirx.Evaluate: select_device, tirx.AttrStmt: compute})
 
 
 def _transform(host: tirx.PrimFunc, rules: Mapping[type, Callable[..., object | None]]) -> tirx.PrimFunc:

@@ -46,7 +46,7 @@ PTO_PIPELINE = PassPipeline(KIND, PtoPassPipelineBody)
 
 
 def AdaptHost(target: Target) -> tvm.transform.Pass:
-    """A pass that tells device calls the extents of their tensors and fits the argument checks to the target's device."""
+    """A pass that tells device calls the extents of their tensors and fits the host functions to the target's device."""
     on_simulator = settings_of(target).device == "sim"
 
     def apply(mod: IRModule, _: object) -> IRModule:
@@ -57,9 +57,9 @@ def AdaptHost(target: Target) -> tvm.transform.Pass:
             for device, extents in extent_parameters(func, devices).items():
                 mod.update_func(mod.get_global_var(device), devices[device].with_attr(EXTENT_PARAMETERS, sorted(extents)))
             adapted = host.add_extents(func, devices)
-            if on_simulator:
-                adapted = host.allow_cpu_tensors(adapted)
-            adapted = argument_checks.name_refusals(adapted, name.removeprefix(HOST_PREFIX))
+            kernel = name.removeprefix(HOST_PREFIX)
+            adapted = host.allow_cpu_tensors(adapted) if on_simulator else host.launch_on_npu(adapted, kernel)
+            adapted = argument_checks.name_refusals(adapted, kernel)
             mod.update_func(mod.get_global_var(name), adapted)
         return mod
 

@@ -60,31 +60,4 @@ LaunchFn NpuLibrary::Find(const std::string& kernel) const {
   return reinterpret_cast<LaunchFn>(dlsym(handle_, ("tilelang_pto_launch_" + kernel).c_str()));
 }
 
-int32_t CurrentNpu() {
-  // torch_npu has loaded the vendor's library where there is one. A search among all symbols would find TileLang's own
-  // stand-in for it, which fails without one.
-  using GetDevice = int32_t (*)(int32_t*);
-  static const GetDevice get = [] {
-    void* const runtime = dlopen("libascendcl.so", RTLD_NOW | RTLD_NOLOAD);
-    return runtime ? reinterpret_cast<GetDevice>(dlsym(runtime, "aclrtGetDevice")) : nullptr;
-  }();
-  int32_t device = 0;
-  return get && get(&device) == 0 ? device : 0;
-}
-
-std::string StatusText(int32_t status) {
-  switch (status) {
-    case 1:
-      return "no arguments were given";
-    case 2:
-      return "the packed arguments have another size than the kernel's: the caller has another signature";
-    case 3:
-      return "the number of blocks is negative or too large";
-    case 4:
-      return "check build only: no function to call is set";
-    default:
-      return "unknown status " + std::to_string(status);
-  }
-}
-
 }  // namespace pto::ffi

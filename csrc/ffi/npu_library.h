@@ -1,4 +1,4 @@
-// The shared library of a module compiled for an NPU, and launches through it.
+// The shared library of a module compiled for an NPU.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,5 @@ class NpuLibrary {
  private:
   void* handle_ = nullptr;
 };
-
-// The NPU that is current for this thread; 0 where no runtime of the vendor is loaded.
-int32_t CurrentNpu();
-
-// What a status other than 0 means. Same words as the list in the launch stub.
-std::string StatusText(int32_t status);
 
 }  // namespace pto::ffi

@@ -14,6 +14,7 @@
 #include <tvm/ffi/reflection/registry.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 
 #include "engine/engine.h"
 #include "engine/float16.h"
+#include "ffi/npu_call.h"
 #include "ffi/npu_library.h"
 #include "ffi/settings.h"
 
@@ -38,8 +40,8 @@ constexpr const char* kConfigurationError = "tilelang_pto.ConfigurationError";
 // The kind is the name under which the Python side has registered the exception class.
 [[noreturn]] void Throw(const char* kind, std::string message) { throw tf::Error(kind, std::move(message), ""); }
 
-[[noreturn]] void BadArgument(const std::string& kernel, const std::string& message) {
-  Throw(kModuleError, message + "\n  in kernel " + kernel);
+[[noreturn]] void BadArgument(const std::string& kernel, const std::string& message, const std::string& advice = "") {
+  Throw(kModuleError, message + "\n  in kernel " + kernel + (advice.empty() ? "" : "\n  instead: " + advice));
 }
 
 // How the host calls one device function.
@@ -126,6 +128,10 @@ class PtoModuleObj : public tf::ModuleObj {
       if (name != entry.name) continue;
       // The function keeps the module alive.
       const tf::Module self = tf::GetRef<tf::Module>(this);
+      if (device_ == kNpu) {
+        return tf::Function::FromPacked(
+            [self, this, &entry](tf::PackedArgs args, tf::Any*) { CallAndClose(entry, args); });
+      }
       return tf::Function::FromPacked([self, this, &entry](tf::PackedArgs args, tf::Any*) { Call(entry, args); });
     }
     return std::nullopt;
@@ -173,14 +179,19 @@ class PtoModuleObj : public tf::ModuleObj {
   }
 
  private:
-  static constexpr const char* kMagic = "PTOM2\n";
+  static constexpr const char* kMagic = "PTOM3\n";
   static constexpr const char* kNpu = "npu";
 
-  // {"device": "sim", "kernels": [{"name": ..., "parameters": [{"name": ..., "kind": "pointer", "offset": 0}...],
-  //                               "pack_bytes": ..., "launch": [...]}]}
+  // {"device": "sim", "max_grid": ..., "status": {"0": ..., ...},
+  //  "kernels": [{"name": ..., "parameters": [{"name": ..., "kind": "pointer", "offset": 0}...],
+  //               "pack_bytes": ..., "launch": [...]}]}
   void ReadAbi() {
     const tf::json::Object root = tf::json::Parse(tf::String(abi_)).cast<tf::json::Object>();
     device_ = root["device"].cast<tf::String>();
+    max_grid_ = root["max_grid"].cast<int64_t>();
+    for (const auto& [code, meaning] : root["status"].cast<tf::json::Object>()) {
+      statuses_.emplace(code.cast<tf::String>(), meaning.cast<tf::String>());
+    }
     for (const tf::Any& item : root["kernels"].cast<tf::json::Array>()) {
       const tf::json::Object kernel = item.cast<tf::json::Object>();
       Entry entry;
@@ -223,6 +234,16 @@ class PtoModuleObj : public tf::ModuleObj {
     for (Entry& entry : entries_) {
       entry.launch_fn = library_->Find(entry.name);
       if (!entry.launch_fn) BadArgument(entry.name, "the library has no launch function for this kernel");
+    }
+  }
+
+  // A call that fails on an NPU is the last one of its host function.
+  void CallAndClose(const Entry& entry, tf::PackedArgs args) const {
+    try {
+      Call(entry, args);
+    } catch (...) {
+      CloseNpuCall();
+      throw;
     }
   }
 
@@ -271,9 +292,9 @@ class PtoModuleObj : public tf::ModuleObj {
     }
   }
 
-  // Asynchronous, on the stream that is current for this thread. Memory that the framework's allocator frees before the
-  // kernel has ended is handed out again in the order of that stream only.
-  static void LaunchOnNpu(const Entry& entry, const std::vector<engine::Arg>& values, int64_t grid) {
+  // Asynchronous, on the stream that is current for this thread on the device of the tensors. Memory that the
+  // framework's allocator frees before the kernel has ended is handed out again in the order of that stream only.
+  void LaunchOnNpu(const Entry& entry, const std::vector<engine::Arg>& values, int64_t grid) const {
     std::vector<uint64_t> pack(entry.pack_bytes / 8);
     uint8_t* const bytes = reinterpret_cast<uint8_t*>(pack.data());
     for (size_t i = 0; i < values.size(); ++i) {
@@ -285,9 +306,22 @@ class PtoModuleObj : public tf::ModuleObj {
         std::memcpy(bytes + entry.offsets[i], &value.bits, static_cast<size_t>(size));
       }
     }
-    void* const stream = TVMFFIEnvGetStream(kDLExtDev, CurrentNpu());
-    const int32_t status = entry.launch_fn(pack.data(), entry.pack_bytes, grid, stream);
+    const int32_t device = LaunchDevice();
+    void* const stream = LaunchStream(device);
+    int32_t status = 0;
+    try {
+      const NpuGuard guard(device);
+      status = entry.launch_fn(pack.data(), entry.pack_bytes, grid, stream);
+    } catch (const std::runtime_error& error) {
+      BadArgument(entry.name, error.what());
+    }
     if (status != 0) BadArgument(entry.name, "the launch failed: " + StatusText(status));
+  }
+
+  // What a status of a launch function other than 0 means, in the words of the launch stub.
+  std::string StatusText(int32_t status) const {
+    const auto found = statuses_.find(std::to_string(status));
+    return found == statuses_.end() ? "unknown status " + std::to_string(status) : found->second;
   }
 
   // The text of a run-time error with the line of PTODSL it points at: the file it names is not on disk.
@@ -315,13 +349,19 @@ class PtoModuleObj : public tf::ModuleObj {
   }
 
   // The number of blocks.
-  static int64_t ReadLaunch(const Entry& entry, tf::PackedArgs args, int first, const engine::LaunchOptions& options) {
+  int64_t ReadLaunch(const Entry& entry, tf::PackedArgs args, int first, const engine::LaunchOptions& options) const {
     int64_t grid = 1;
     for (size_t i = 0; i < entry.launch.size(); ++i) {
       const std::string& name = entry.launch[i];
       const int64_t value = AsInteger(entry, name, args[first + static_cast<int>(i)]);
       if (value < 0) BadArgument(entry.name, "launch parameter " + name + " is negative: " + std::to_string(value));
       if (name.compare(0, 9, "blockIdx.") == 0) {
+        if (value > max_grid_ || grid * value > max_grid_) {
+          BadArgument(entry.name,
+                      "launch parameter " + name + " = " + std::to_string(value) +
+                          " is too large: a launch has at most " + std::to_string(max_grid_) + " blocks",
+                      "launch fewer blocks and let each do more");
+        }
         grid *= value;
       } else if (name == "tirx.use_dyn_shared_memory") {
         if (value > options.ub_bytes) {
@@ -340,6 +380,8 @@ class PtoModuleObj : public tf::ModuleObj {
   std::string abi_;
   std::string library_bytes_;
   std::string device_;
+  int64_t max_grid_ = 0;                         // most blocks of one launch
+  std::map<std::string, std::string> statuses_;  // what a launch function returns, in words
   std::unique_ptr<NpuLibrary> library_;
   std::shared_ptr<const engine::Program> program_;
   std::vector<Entry> entries_;

@@ -157,6 +157,59 @@ def test_extents_that_are_expressions():
         kernel(zeros(4), zeros(9, 4), zeros(4, 4), 1, "x")
 
 
+def test_a_number_that_does_not_fit_is_refused():
+    """TileLang's host code takes the lower bits; a kernel would get another number than its caller gave."""
+    from simple_kernels import add_numbers
+
+    kernel = tilelang.compile(add_numbers(), target="pto")
+    x = torch.zeros(64, dtype=torch.int64)
+    kernel(x, -(2**31), 2**32 - 1, -(2**7), 2**63 - 1)
+    assert (x == -(2**31) + 2**32 - 1 - 2**7 + 2**63 - 1 - 2**64).all()
+    kernel(x, 0, -1, 0, 0)  # an unsigned number with all bits set
+    assert (x == 2**32 - 1).all()
+    for arguments, message in (
+        ((2**31, 0, 0, 0), "argument a = 2147483648 does not fit int32"),
+        ((-(2**31) - 1, 0, 0, 0), "argument a = -2147483649 does not fit int32"),
+        ((0, 2**32, 0, 0), "argument b = 4294967296 does not fit uint32"),
+        ((0, 0, 128, 0), "argument c = 128 does not fit int8"),
+    ):
+        with pytest.raises(RuntimeError, match=f"kernel add_numbers: {message}"):
+            kernel(x, *arguments)
+    assert (x == 2**32 - 1).all()
+
+
+def test_an_extent_that_does_not_fit_is_refused():
+    """A view of one row that says it has 2**31 of them: no memory is touched before the check."""
+    kernel = tilelang.compile(strided_scale(), out_idx=[2], target="pto")
+    with pytest.raises(RuntimeError, match=r"kernel scale: argument b has shape\[0\] = 2147483648, which does not fit int32"):
+        kernel(torch.zeros(64).as_strided((2**31, 64), (0, 1)), 1.0)
+    with pytest.raises(RuntimeError, match=r"kernel scale: argument b has strides\[0\] = 4294967296, which does not fit int32"):
+        kernel(torch.zeros(64).as_strided((1, 64), (2**32, 1)), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        (-1, r"launch parameter blockIdx\.x is negative: -1"),
+        (65536, r"launch parameter blockIdx\.x = 65536 is too large: a launch has at most 65535 blocks"),
+        (None, "kernel fill: argument blocks is not an integer but None"),
+        (2.0, "kernel fill: argument blocks is not an integer but a float"),
+    ],
+)
+def test_numbers_of_blocks(blocks, message):
+    from simple_kernels import fill
+
+    kernel = tilelang.compile(fill(), target="pto")
+    x = torch.zeros(128)
+    with pytest.raises((RuntimeError, tilelang_pto.RuntimeModuleError), match=message):
+        kernel(x, blocks)
+    assert not x.any()
+    kernel(x, 0)  # nothing to do is no error: empty tensors give such numbers
+    assert not x.any()
+    kernel(x, 2)
+    assert x.all()
+
+
 @pytest.mark.parametrize("value", [[1.0], "x", 3, None])
 def test_a_kernel_that_allocates_its_result_checks_too(add_out, value):
     with pytest.raises(RuntimeError, match="argument a is "):

@@ -86,6 +86,9 @@ def test_unknown_extent_is_allowed(module):
         (("x", -(1 << 31) - 1, 1.0, 1, 0, 32), "does not fit i32"),
         (("x", 0, None, 1, 0, 32), "argument by must be a number"),
         (("x", 0, 1.0, -1, 0, 32), "blockIdx.x is negative: -1"),
+        (("x", 0, 1.0, 65536, 0, 32), r"launch parameter blockIdx\.x = 65536 is too large: a launch has at most 65535 blocks"),
+        (("x", 0, 1.0, 1 << 62, 0, 32), r"launch parameter blockIdx\.x = 4611686018427387904 is too large"),
+        (("x", 0, 1.0, None, 0, 32), r"argument blockIdx\.x must be an integer, not None"),
         (("x", 0, 1.0, 1, -1, 32), "is negative"),
         (("x", 0, 1.0, 1, 1 << 20, 32), "bytes of unified buffer"),
         (("x", 0, 1.0, 1, 0, -2), "negative extent -2"),
@@ -187,13 +190,13 @@ def test_saved_modules_load_and_bad_bytes_do_not():
     for data in (
         b"",
         b"PTOM1\n",
-        b"PTOM2\n",
-        b"PTOM2\n" + (1 << 40).to_bytes(8, "little"),
-        b"PTOM2\n" + len(text).to_bytes(8, "little") + text,
+        b"PTOM3\n",
+        b"PTOM3\n" + (1 << 40).to_bytes(8, "little"),
+        b"PTOM3\n" + len(text).to_bytes(8, "little") + text,
     ):
         with pytest.raises(RuntimeModuleError):
             load(data)
-    broken = b"PTOM2\n"
+    broken = b"PTOM3\n"
     for part in (text, b"not a program", abi.encode(), b""):
         broken += len(part).to_bytes(8, "little") + part
     with pytest.raises(RuntimeModuleError, match="not a valid program"):

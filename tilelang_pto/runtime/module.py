@@ -11,6 +11,7 @@ import tvm_ffi
 from tilelang_pto.errors import RuntimeModuleError
 from tilelang_pto.runtime import native
 from tilelang_pto.runtime.abi import KernelAbi, c_layout, require_same
+from tilelang_pto.runtime.stub import MAX_GRID, STATUSES
 
 if TYPE_CHECKING:
     from tilelang_pto.codegen import EmittedModule
@@ -38,7 +39,8 @@ def describe_abi(emitted: EmittedModule, abis: Mapping[str, KernelAbi], device: 
         pairs = zip(abi.parameters, fields, strict=True)
         parameters = [{"name": p.name, "kind": p.kind, "dtype": p.dtype, "constant": p.constant, "offset": f.offset} for p, f in pairs]
         kernels.append({"name": kernel.name, "parameters": parameters, "pack_bytes": pack_bytes, "launch": list(abi.launch)})
-    return json.dumps({"device": device, "kernels": kernels})
+    statuses = {str(code): meaning for code, meaning in STATUSES.items()}
+    return json.dumps({"device": device, "max_grid": MAX_GRID, "status": statuses, "kernels": kernels})
 
 
 def create_module(emitted: EmittedModule, abis: Mapping[str, KernelAbi], *, device: str, surface: str) -> tvm_ffi.Module:
