@@ -23,13 +23,20 @@ def report(name: str) -> SessionReport:
 
 
 class FakeEngine:
-    """Takes the place of the native session functions. ``launch`` files a report with the innermost session."""
+    """Takes the place of the native session functions. ``launch`` files a report with the innermost session.
+
+    Scripts that a test writes reach it as ``report_data.FakeEngine.current``.
+    """
+
+    current: FakeEngine
 
     def __init__(self, monkeypatch) -> None:
+        FakeEngine.current = self
         self.stack: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
         monkeypatch.setattr(_native, "sim_session_begin", self.begin)
         monkeypatch.setattr(_native, "sim_session_end", self.end)
         monkeypatch.setattr(_native, "sim_session_reports", lambda: json.dumps(self.stack[-1][1]))
+        monkeypatch.setattr(_native, "sim_progress", lambda: (0, 0))
 
     def begin(self, options: str) -> None:
         self.stack.append((json.loads(options), []))
@@ -41,4 +48,9 @@ class FakeEngine:
         """Run a kernel, with the first report of ``data/DATA.json``."""
         if self.stack:
             options, reports = self.stack[-1]
-            reports.append({**raw(data)[0], "kernel": kernel, "options": options})
+            whole = raw(data)[0]
+            if not options["timeline"]:
+                whole.update(timeline=None, memory=None)
+            if not options["timing"]:
+                whole.update(timing=None)
+            reports.append({**whole, "kernel": kernel, "options": options})

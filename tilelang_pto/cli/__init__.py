@@ -11,6 +11,7 @@ from tilelang_pto.cli.check import check
 from tilelang_pto.cli.demo import demo
 from tilelang_pto.cli.doctor import doctor
 from tilelang_pto.cli.emit import emit
+from tilelang_pto.cli.simulate import profile, sim
 from tilelang_pto.errors import PtoError
 from tilelang_pto.settings import debugging
 from tilelang_pto.version import __version__
@@ -23,6 +24,8 @@ Examples:
   tilelang-pto emit kernels.py:add         print the PTODSL text of a kernel
   tilelang-pto check add.pto.py            test a text against the PTODSL API
   tilelang-pto build kernels.py:add --out add   files to build the kernel on a machine with a board
+  tilelang-pto sim script.py               run a script with all its kernels checked for races
+  tilelang-pto profile script.py           where the time of its kernels goes
   tilelang-pto doctor                      what is installed, which device is used
 """
 
@@ -33,7 +36,7 @@ def cli() -> None:
     """TileLang kernels as PTODSL for Ascend A5, with a simulator that runs the emitted text."""
 
 
-for command in (demo, emit, check, build, doctor):
+for command in (demo, emit, check, build, sim, profile, doctor):
     cli.add_command(command)
 
 

@@ -20,7 +20,7 @@ from tvm.target import Target
 from tilelang_pto.errors import PtoError
 from tilelang_pto.settings import debugging
 
-__all__ = ["explain", "is_ours", "load_kernel", "parse_argument"]
+__all__ = ["explain", "is_ours", "load_kernel", "parse_argument", "user_place"]
 
 _TENSOR = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[([0-9, ]*)\]")
 _TENSOR_LIKE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[.*")
@@ -137,7 +137,7 @@ def _check_tensors(kernel: str, function: tirx.PrimFunc, values: dict[str, Any])
 
 def explain(error: BaseException, what: str) -> str:
     """One line: the user's file and line where the error came from, ``what``, and the error's last sentences."""
-    place = _place(error)
+    place = user_place(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for number, line in enumerate(lines):
         # A traceback as text inside the message: only what it ends with.
@@ -155,7 +155,7 @@ def is_ours(error: BaseException) -> bool:
     return bool(frames) and Path(frames[-1].filename).is_relative_to(Path(__file__).resolve().parent.parent)
 
 
-def _place(error: BaseException) -> str:
+def user_place(error: BaseException) -> str:
     """``file:line: `` of the innermost frame that is the user's, empty when there is none."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: "

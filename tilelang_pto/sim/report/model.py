@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tilelang_pto.sim.options import SimOptions
@@ -287,6 +288,32 @@ class SessionReport:
         for kernel in self.kernels:
             if kernel.findings:
                 raise finding_error(kernel, more=len(self.findings) - len(kernel.findings))
+
+    def summary(self, *, width: int = 110, ascii_only: bool = False) -> str:
+        """Findings, time and where it goes, as plain text of ``width`` columns."""
+        from tilelang_pto.sim.report.summary import summary
+
+        return summary(self, width=width, ascii_only=ascii_only)
+
+    def write_page(self, path: str | Path, *, title: str = "Simulator report") -> None:
+        """Write a self-contained HTML page.
+
+        Raises:
+            ConfigurationError: the file cannot be written.
+        """
+        from tilelang_pto.sim.report.page import write_page
+
+        write_page(self, path, title=title)
+
+    def write_trace(self, path: str | Path) -> None:
+        """Write the timelines as Chrome trace JSON.
+
+        Raises:
+            ConfigurationError: no launch has a timeline, or the file cannot be written.
+        """
+        from tilelang_pto.sim.report.trace import write_trace
+
+        write_trace(self, path)
 
     def to_json(self) -> str:
         """The report as :meth:`from_json` reads it."""
