@@ -13,28 +13,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import tilelang
-import tvm
-from tilelang.backend.module import create_backend_context
-from tilelang.backend.target import determine_target
-from tvm import tirx
-
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import surface_of
+from tilelang_pto.compare.ascendc import ascendc_of_device_module
 from tilelang_pto.compare.counts import QUANTITIES, Counts, LibraryCall, count_ascendc, count_ptodsl
 from tilelang_pto.errors import UnsupportedError
 
 WHAT = {name: QUANTITIES[name] for name in ("scalar", "syncs", "copies", "bytes", "vector", "code")}
-
-
-def ascendc_text(module: Any) -> str:
-    """AscendC that TileLang prints for a module of device functions, as its own backend prepares it."""
-    context = create_backend_context(determine_target("ascend", return_object=True), None, "tvm_ffi")
-    with tvm.transform.PassContext(opt_level=3), context.target:
-        module = tilelang.transform.LowerIntrin()(module)
-        module = tirx.transform.Simplify()(module)
-        module = tilelang.transform.HoistBroadcastValues()(module)
-        return str(context.codegen_device(module, compile_device=False).inspect_source())
 
 
 def lowered_cases(every_family: bool, only: str) -> Iterator[tuple[str, Any, bool]]:
@@ -82,7 +67,7 @@ def main() -> None:
     for name, module, fast_math in lowered_cases(options.all, options.only):
         try:
             ours = count_ptodsl(emit_module(module, surface=surface, fast_math=fast_math).text)
-            theirs = count_ascendc(ascendc_text(module))
+            theirs = count_ascendc(ascendc_of_device_module(module))
         except (LibraryCall, UnsupportedError) as error:
             print(f"{name:42} not compared: {error}".splitlines()[0])
             continue

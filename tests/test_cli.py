@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
     return lines[-1]
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["emit"], ["check"], ["build"], ["doctor"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["emit"], ["check"], ["build"], ["compare"], ["doctor"]])
 def test_help_has_examples(command):
     result = run(*command, "--help")
     assert result.exit_code == 0

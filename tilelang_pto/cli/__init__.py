@@ -8,6 +8,7 @@ import click
 
 from tilelang_pto.cli.build import build
 from tilelang_pto.cli.check import check
+from tilelang_pto.cli.compare import compare
 from tilelang_pto.cli.demo import demo
 from tilelang_pto.cli.doctor import doctor
 from tilelang_pto.cli.emit import emit
@@ -26,6 +27,7 @@ Examples:
   tilelang-pto build kernels.py:add --out add   files to build the kernel on a machine with a board
   tilelang-pto sim script.py               run a script with all its kernels checked for races
   tilelang-pto profile script.py           where the time of its kernels goes
+  tilelang-pto compare cases.py --table    pto and ascend over the cases of a suite: what fails where
   tilelang-pto doctor                      what is installed, which device is used
 """
 
@@ -36,7 +38,7 @@ def cli() -> None:
     """TileLang kernels as PTODSL for Ascend A5, with a simulator that runs the emitted text."""
 
 
-for command in (demo, emit, check, build, sim, profile, doctor):
+for command in (demo, emit, check, build, sim, profile, compare, doctor):
     cli.add_command(command)
 
 

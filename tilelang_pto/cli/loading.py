@@ -20,7 +20,7 @@ from tvm.target import Target
 from tilelang_pto.errors import PtoError
 from tilelang_pto.settings import debugging
 
-__all__ = ["explain", "is_ours", "load_kernel", "parse_argument", "user_place"]
+__all__ = ["explain", "is_ours", "load_kernel", "load_module", "parse_argument", "user_place"]
 
 _TENSOR = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[([0-9, ]*)\]")
 _TENSOR_LIKE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[.*")
@@ -75,7 +75,7 @@ def load_kernel(name: str, arguments: tuple[str, ...], target: Target) -> tuple[
     module_name, separator, kernel_name = name.rpartition(":")
     if not separator or not module_name or not kernel_name:
         raise click.ClickException(f"{name!r} is not MODULE:KERNEL")
-    module = _load_module(module_name)
+    module = load_module(module_name)
     kernel: Any = module
     for part in kernel_name.split("."):
         if not hasattr(kernel, part):
@@ -174,7 +174,12 @@ def _is_kernel(value: object) -> bool:
     return isinstance(value, tirx.PrimFunc) or hasattr(value, "get_tir")
 
 
-def _load_module(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
+    """Import a module by its name or the path of its file.
+
+    Raises:
+        ClickException: in one line, with the place of the mistake.
+    """
     try:
         if not name.endswith(".py"):
             sys.path.insert(0, "")

@@ -1,0 +1,105 @@
+"""``tilelang-pto compare``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from tilelang_pto.errors import ConfigurationError
+
+EPILOG = """\b
+Examples:
+  tilelang-pto compare examples/ascend_mhc/cases.py
+  tilelang-pto compare examples/ascend_mhc/cases.py --table --kernel 'expand_*'
+  tilelang-pto compare examples/ascend_mhc/cases.py --table --markdown > table.md
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--kernel", "kernels", multiple=True, metavar="GLOB", help="Only these kernels (expand_*), or one case by its name. Repeatable."
+)
+@click.option("--backend", "backends", multiple=True, type=click.Choice(["ascend", "pto"]), help="Only this backend. Repeatable.")
+@click.option(
+    "--out",
+    "directory",
+    default="comparison",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory for results; a run that was interrupted goes on from what is there.",
+)
+@click.option("--fresh", is_flag=True, help="Forget the results in the directory.")
+@click.option("--table", "only_table", is_flag=True, help="Only how far each kernel gets, and the first error.")
+@click.option("--markdown", is_flag=True, help="Print Markdown.")
+@click.option("--full", is_flag=True, help="The sizes of a board: the cases of full_SUITE beside the suite.")
+@click.option("--jobs", default=min(2, os.cpu_count() or 1), show_default=True, type=click.IntRange(1, 256), help="Processes at a time.")
+@click.option("--timeout", default=600.0, show_default=True, type=click.FloatRange(min=0, min_open=True), help="Seconds a case may take.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the arguments.")
+@click.argument("suite", metavar="SUITE")
+def compare(
+    suite: str,
+    kernels: tuple[str, ...],
+    backends: tuple[str, ...],
+    directory: Path,
+    fresh: bool,
+    only_table: bool,
+    markdown: bool,
+    full: bool,
+    jobs: int,
+    timeout: float,
+    seed: int,
+) -> None:
+    """Compare the backends pto and ascend over the cases of a suite.
+
+    SUITE is a Python file or module with a list CASES of tilelang_pto.compare.Case. Every case is compiled for both backends, each in a
+    process of its own, and called where it can be. docs/comparing.md says what the numbers mean. The exit status is 1 when something
+    failed.
+    """
+    from tilelang_pto.compare.records import BACKENDS, Record, RecordFile
+    from tilelang_pto.compare.runner import Options, run_cases
+    from tilelang_pto.compare.suite import load_suite, select
+    from tilelang_pto.compare.table import markdown_table, rich_table, rows_of
+    from tilelang_pto.runtime.device import choose_device
+
+    loaded = load_suite(suite, full=full)
+    cases = select(loaded, kernels)
+    file = _results(directory, fresh)
+    options = Options(directory, choose_device(), timeout, jobs, seed, backends or BACKENDS)
+
+    def tell(number: int, total: int, record: Record) -> None:
+        error = record.error
+        seconds = sum(step.seconds for step in record.steps)
+        outcome = f"{error.stage} failed: {error.detail}" if error is not None else f"{seconds:.1f} s"
+        click.echo(f"[{number}/{total}] {record.backend:6} {record.case}: {outcome}", err=True)
+
+    records = [record for record in run_cases(loaded, cases, RecordFile(file), options, tell) if record.backend in options.backends]
+    rows = rows_of(records)
+    (directory / "table.md").write_text(markdown_table(rows))
+    if only_table:
+        click.echo(markdown_table(rows), nl=False) if markdown else _print(rich_table(rows))
+    if any(record.error is not None for record in records):
+        sys.exit(1)
+
+
+def _results(directory: Path, fresh: bool) -> Path:
+    """The file of results in a directory that is made if it is not there."""
+    file = directory / "records.jsonl"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if fresh:
+            file.unlink(missing_ok=True)
+        with file.open("a"):
+            pass
+    except OSError as error:
+        raise ConfigurationError(f"{directory} cannot be written: {error.strerror}", advice="another directory, with --out") from error
+    return file
+
+
+def _print(table: object) -> None:
+    """On a terminal as wide as it is, in a file wide enough for a line of text."""
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(table)
