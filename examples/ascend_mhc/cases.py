@@ -9,6 +9,7 @@ from . import (
     head_compute_mix,
     pre_apply_mix,
     pre_split_mixes,
+    sinkhorn,
 )
 from .sizes import Sizes
 
@@ -18,6 +19,7 @@ FAMILIES = (
     expand,
     head_compute_mix,
     pre_split_mixes,
+    sinkhorn,
     pre_apply_mix,
 )
 """Modules with a function ``cases(sizes)``; those that agree in a specialisation stand together, so that it is compiled once."""
