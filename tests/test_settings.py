@@ -70,6 +70,19 @@ def test_bad_seeds(monkeypatch, text):
         settings.seed()
 
 
+@pytest.mark.parametrize(("text", "policy"), [("", "late"), (" eager ", "eager"), ("random:0", "random:0"), ("random:17", "random:17")])
+def test_policies(monkeypatch, text, policy):
+    monkeypatch.setenv("TILELANG_PTO_SIM_POLICY", text)
+    assert settings.sim_policy() == policy
+
+
+@pytest.mark.parametrize("text", ["soon", "random", "random:", "random:x", "random:-1", "random:" + "9" * 19])
+def test_bad_policies(monkeypatch, text):
+    monkeypatch.setenv("TILELANG_PTO_SIM_POLICY", text)
+    with pytest.raises(ConfigurationError, match="is not a policy"):
+        settings.sim_policy()
+
+
 @pytest.mark.parametrize(
     ("text", "seed"), [("", None), (" exact ", None), ("perturb:0", 0), (" perturb:42", 42), ("perturb:" + "9" * 18, 10**18 - 1)]
 )
@@ -108,6 +121,8 @@ def test_bad_perturbation(monkeypatch, text):
         ("TILELANG_PTO_THREADS", "x"),
         ("TILELANG_PTO_ULP", "x"),
         ("TILELANG_PTO_SEED", "x"),
+        ("TILELANG_PTO_SIM_CHECK", "x"),
+        ("TILELANG_PTO_SIM_POLICY", "x"),
         ("TILELANG_PTO_MAD_ORDER", "x"),
     ],
 )

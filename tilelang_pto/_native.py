@@ -89,7 +89,9 @@ def sim_launch(
     order = settings.mad_order() if mad_order is None else mad_order
     turns = settings.seed() if seed is None else seed
     tensors = [_tensor(a) for a in args]
-    answer = json.loads(str(launch(program, function, tensors, grid, host_threads, max_steps, perturb, order, turns)))
+    answer = json.loads(str(launch(program, function, tensors, grid, host_threads, max_steps, perturb, order, turns, text)))
+    if "setting" in answer:
+        raise ConfigurationError(answer["setting"]["message"], advice=answer["setting"]["advice"])
     if "error" in answer:
         raise _error(answer["error"], text.splitlines())
     return dict(answer)

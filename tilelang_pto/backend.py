@@ -71,7 +71,15 @@ def _emit(mod: IRModule, target: Target) -> EmittedModule:
 def _build(mod: IRModule, target: Target) -> Module:
     from tilelang_pto.runtime.module import create_module
 
-    for read in (settings.host_threads, settings.perturbation, settings.seed, settings.mad_order):
+    launch_settings = (
+        settings.host_threads,
+        settings.perturbation,
+        settings.seed,
+        settings.mad_order,
+        settings.sim_check,
+        settings.sim_policy,
+    )
+    for read in launch_settings:
         read()  # what a launch would refuse is refused before the work
     chosen = settings_of(target)
     return create_module(_emit(mod, target), pipeline.signatures(mod), device=chosen.device, surface=chosen.surface)

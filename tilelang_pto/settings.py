@@ -16,6 +16,8 @@ __all__ = [
     "MAD_ORDER_VARIABLE",
     "SEED_VARIABLE",
     "SETTINGS",
+    "SIM_CHECK_VARIABLE",
+    "SIM_POLICY_VARIABLE",
     "THREADS_VARIABLE",
     "TIMEOUT_VARIABLE",
     "ULP_VARIABLE",
@@ -28,6 +30,8 @@ __all__ = [
     "parse_perturbation",
     "perturbation",
     "seed",
+    "sim_check",
+    "sim_policy",
     "tool_timeout",
 ]
 
@@ -40,11 +44,15 @@ ARCH_VARIABLE = "TILELANG_PTO_ARCH"
 ULP_VARIABLE = "TILELANG_PTO_ULP"
 MAD_ORDER_VARIABLE = "TILELANG_PTO_MAD_ORDER"
 SEED_VARIABLE = "TILELANG_PTO_SEED"
+SIM_CHECK_VARIABLE = "TILELANG_PTO_SIM_CHECK"
+SIM_POLICY_VARIABLE = "TILELANG_PTO_SIM_POLICY"
 
 MAX_THREADS = 4096
 MAX_SEED_DIGITS = 18
 DEFAULT_TIMEOUT = 600.0
 MAX_TIMEOUT = 86400.0
+_CHECKS = ("off", "bounds", "full")
+_POLICIES = ("late", "eager")
 _ORDERS = ("ascending", "blocked", "reverse")
 _FAMILY = re.compile(r"dav-[a-z]?[0-9]+")
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -168,11 +176,30 @@ def seed() -> int:
     return int(text)
 
 
+def sim_check() -> str:
+    """How much the simulator checks: ``off``, ``bounds`` or ``full``. The native library reads the variable itself, by the same rules."""
+    text = os.environ.get(SIM_CHECK_VARIABLE, "").strip() or "off"
+    if text not in _CHECKS:
+        raise ConfigurationError(f"{SIM_CHECK_VARIABLE}={text} is not a mode", advice="use off, bounds or full")
+    return text
+
+
+def sim_policy() -> str:
+    """In which order the simulator's pipes do what nothing orders. The native library reads the variable itself, by the same rules."""
+    text = os.environ.get(SIM_POLICY_VARIABLE, "").strip() or "late"
+    prefix, _, number = text.partition(":")
+    if text not in _POLICIES and not (prefix == "random" and _is_number(number, MAX_SEED_DIGITS)):
+        raise ConfigurationError(f"{SIM_POLICY_VARIABLE}={text} is not a policy", advice="use late, eager or random:SEED")
+    return text
+
+
 #: Every variable with what it is set to, for those who show or check them all.
 SETTINGS: dict[str, Callable[[], str]] = {
     THREADS_VARIABLE: lambda: f"{host_threads()} host threads" if host_threads() else "all host threads",
     ULP_VARIABLE: _describe_perturbation,
     MAD_ORDER_VARIABLE: lambda: f"products of a matrix product are added in the order {mad_order()}",
+    SIM_CHECK_VARIABLE: lambda: f"the simulator checks: {sim_check()}",
+    SIM_POLICY_VARIABLE: lambda: f"pipes of a core go on: {sim_policy()}",
     SEED_VARIABLE: lambda: f"cores of a block take turns by seed {seed()}" if seed() else "cores of a block take equal turns",
     CHECK_VARIABLE: lambda: "emitted text is checked" if checking() else "emitted text is not checked",
     KEEP_VARIABLE: lambda: "files of a failed build are kept" if keeping() else "files of a failed build are removed",

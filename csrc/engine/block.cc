@@ -11,7 +11,8 @@ constexpr uint64_t kLongestTurn = 256;  // with a seed
 
 }  // namespace
 
-Block::Block(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order)
+Block::Block(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order,
+             const BarrierClocks& barriers)
     : function_(function), options_(options) {
   cores_.push_back(std::make_unique<Core>(function, options, policy, order));
   if (function.vector_side) {
@@ -21,6 +22,7 @@ Block::Block(const CompiledFunction& function, const LaunchOptions& options, Dra
   }
   workspaces_.resize(cores_.size());
   if (function.core == CoreKind::kCube) shared_ = std::make_unique<BlockShared>();
+  if (options.check != Check::kOff) hazards_ = std::make_unique<HazardMonitor>(function, options, barriers);
 }
 
 void Block::Reset(int64_t index, int64_t grid, const GlobalMemory& global, const std::vector<uint64_t>& arguments) {
@@ -33,10 +35,11 @@ void Block::Reset(int64_t index, int64_t grid, const GlobalMemory& global, const
     shared_->cube.Reset(options_.poison_byte);
     shared_->intra = IntraFlags();
   }
+  if (hazards_) hazards_->Reset(index);
   const bool mixed = cores_.size() > 1;
   for (size_t i = 0; i < cores_.size(); ++i) {
     Seat seat;
-    seat.block = index, seat.grid = grid, seat.shared = shared_.get();
+    seat.block = index, seat.grid = grid, seat.shared = shared_.get(), seat.monitor = hazards_.get();
     if (mixed && i == 0) seat.name = "AIC";
     if (i > 0) {
       seat.sub_block = static_cast<int>(i) - 1, seat.sub_blocks = IntraFlags::kVectorCores;

@@ -7,12 +7,14 @@
 
 #include "core.h"
 #include "cube_memory.h"
+#include "hazards.h"
 
 namespace pto::engine {
 
 class Block {
  public:
-  Block(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order);
+  Block(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order,
+        const BarrierClocks& barriers);
 
   // Becomes block `index` of `grid`, at the start of the kernel. Reuses all storage.
   void Reset(int64_t index, int64_t grid, const GlobalMemory& global, const std::vector<uint64_t>& arguments);
@@ -28,6 +30,7 @@ class Block {
   int64_t index() const { return index_; }
   std::string Text() const;  // printed so far, core after core
   void AddStats(LaunchStats* stats) const;
+  HazardMonitor* hazards() { return hazards_.get(); }  // null: nothing is checked
   const std::vector<std::unique_ptr<Core>>& cores() const { return cores_; }
 
  private:
@@ -39,7 +42,8 @@ class Block {
   std::vector<std::unique_ptr<Core>> cores_;  // the cube core first
   std::vector<Workspace> workspaces_;
   std::unique_ptr<BlockShared> shared_;  // with a cube core
-  std::vector<uint8_t> done_;            // by core
+  std::unique_ptr<HazardMonitor> hazards_;
+  std::vector<uint8_t> done_;  // by core
   bool finished_ = false;
   uint64_t random_ = 0;
   int64_t index_ = 0;

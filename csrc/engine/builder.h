@@ -158,6 +158,8 @@ class Builder {
 
  private:
   void CompileOp(const Op& op);
+  void NoteFlow(uint32_t first, const std::vector<Place>& written, const std::vector<Place>& read);
+  std::vector<Place> Registers(const std::vector<uint32_t>& values) const;
   Place Allocate(const ValueType& type, bool varying);
   Place Spread(uint32_t value, const Place& place);
   void AnalyseUniformity(const Region& region);

@@ -9,6 +9,7 @@
 #include "engine.h"
 #include "global_memory.h"
 #include "memory.h"
+#include "monitor.h"
 
 namespace pto::engine {
 
@@ -38,6 +39,16 @@ struct DebugInfo {
   int line = 0;
 };
 
+// Registers that an instruction of a vecscope writes and reads: a range of Code::registers, those written first.
+struct Flow {
+  uint32_t first = 0;
+  uint8_t written = 0, read = 0;
+};
+
+// A vector register (even) or predicate (odd) by its slot.
+constexpr uint32_t VectorNumber(uint32_t slot) { return slot / 256 * 2; }
+constexpr uint32_t MaskNumber(uint32_t slot) { return slot / 32 * 2 + 1; }
+
 struct Capture {
   uint32_t from = 0;  // slot in the scalar unit's frame
   uint32_t to = 0;    // slot in the vector function's frame
@@ -53,7 +64,9 @@ struct LaneBuffer {
 struct Code {
   std::vector<Inst> insts;
   std::vector<DebugInfo> debug;
-  std::vector<uint64_t> image;  // initial scalar frame: constants in place, zeros elsewhere
+  std::vector<Flow> flow;           // by instruction; of a vecscope
+  std::vector<uint32_t> registers;  // what flow names
+  std::vector<uint64_t> image;      // initial scalar frame: constants in place, zeros elsewhere
   std::vector<Capture> captures;
   std::vector<uint32_t> extra;  // operand lists longer than an instruction holds
   size_t vector_bytes = 0;      // vector registers, or lane arrays of a simt region
@@ -62,6 +75,7 @@ struct Code {
   bool simt = false;
   int dims[3] = {1, 1, 1};
   int threads = 1;
+  int narrowest = 8;  // bytes of the narrowest element that a simt region accesses
   std::vector<std::unique_ptr<Code>> children;
   const Function* function = nullptr;
   const std::string* file = nullptr;
@@ -93,6 +107,8 @@ struct Context {
   const Code* code = nullptr;
   Core* core = nullptr;
   const char* pipe = "S";
+  Monitor* monitor = nullptr;  // null: nobody watches
+  Memory ub_memory = Memory::kUb0;
 
   // SIMT only.
   MaskState mask;
@@ -116,6 +132,16 @@ struct Context {
   // Address of n bytes at pointer + delta, or Fail. `alignment` is that of host addresses; offsets in tensors are
   // for the caller to check.
   uint8_t* Gm(const Inst* in, uint64_t pointer, int64_t delta, int64_t n, Access access, int64_t alignment) const {
+    uint8_t* const at = GmPlace(in, pointer, delta, n, access, alignment);
+    if (__builtin_expect(monitor != nullptr, 0)) {
+      const uint32_t t = ObjectOf(pointer);
+      const bool known = t - 1 < n_tensors;
+      monitor->TouchGm(*this, in, {known ? t : 0, at, known ? OffsetOf(pointer) + delta : 0, n}, access);
+    }
+    return at;
+  }
+  // Without telling the monitor.
+  uint8_t* GmPlace(const Inst* in, uint64_t pointer, int64_t delta, int64_t n, Access access, int64_t alignment) const {
     const uint32_t t = ObjectOf(pointer);
     const int64_t offset = OffsetOf(pointer) + delta;
     if (__builtin_expect(t - 1 < n_tensors && offset >= 0, 1)) {
@@ -127,9 +153,15 @@ struct Context {
   // The same for a pointer that belongs to no tensor.
   uint8_t* GmByAddress(const Inst* in, uint64_t pointer, int64_t delta, int64_t n, Access access,
                        int64_t alignment) const;
-  uint8_t* Ub(const Inst* in, uint64_t pointer, int64_t delta, int64_t n, int64_t alignment) const {
+  uint8_t* Ub(const Inst* in, uint64_t pointer, int64_t delta, int64_t n, int64_t alignment, Access access) const {
+    uint8_t* const at = UbPlace(in, pointer, delta, n, alignment);
+    if (__builtin_expect(monitor != nullptr, 0)) monitor->Touch(*this, in, ub_memory, at - ub, n, access);
+    return at;
+  }
+  // Without telling the monitor.
+  uint8_t* UbPlace(const Inst* in, uint64_t pointer, int64_t delta, int64_t n, int64_t alignment) const {
     const int64_t offset = OffsetOf(pointer) + delta;
-    if (__builtin_expect(static_cast<uint64_t>(offset) > static_cast<uint64_t>(ub_bytes - n), 0)) FailUb(in, offset, n);
+    if (__builtin_expect(offset < 0 || offset > ub_bytes - n, 0)) FailUb(in, offset, n);
     if (__builtin_expect((offset & (alignment - 1)) != 0, 0)) FailAlignment(in, offset, alignment);
     return ub + offset;
   }

@@ -22,7 +22,14 @@ struct CommandUnit {
   [[noreturn]] void Fail(const std::string& s) const { context.Fail(in, s); }
 
   // Address of n bytes of a memory of the cube core.
-  uint8_t* In(const MemoryView& m, uint64_t pointer, int64_t delta, int64_t n, int64_t alignment) const {
+  uint8_t* In(const MemoryView& m, uint64_t pointer, int64_t delta, int64_t n, int64_t alignment, Access access) const {
+    uint8_t* const at = Place(m, pointer, delta, n, alignment);
+    if (__builtin_expect(context.monitor != nullptr, 0))
+      context.monitor->Touch(context, in, m.id, at - m.base, n, access);
+    return at;
+  }
+  // Without telling the monitor.
+  uint8_t* Place(const MemoryView& m, uint64_t pointer, int64_t delta, int64_t n, int64_t alignment) const {
     const int64_t at = OffsetOf(pointer) + delta;
     if (__builtin_expect(at < 0 || n < 0 || at > m.bytes - n, 0)) {
       Fail(std::string(m.name) + " access out of bounds: " + std::to_string(n) + " bytes at address " +

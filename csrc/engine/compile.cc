@@ -354,11 +354,13 @@ void Builder::Move(const std::vector<Place>& to, const std::vector<Place>& from,
       case Bank::kVector: {
         Inst& in = Emit(&MoveVector, kCountNothing);
         in.d = d.slot, in.a = s.slot;
+        NoteFlow(Here() - 1, {d}, {s});
         break;
       }
       case Bank::kMask: {
         Inst& in = Emit(&MoveMask, kCountNothing);
         in.d = d.slot, in.a = s.slot;
+        NoteFlow(Here() - 1, {d}, {s});
         break;
       }
       case Bank::kLane: {
@@ -460,7 +462,40 @@ void Builder::CompileOp(const Op& op) {
     Fail(op.name + " runs on a " + kind + " core only" +
          (scope_.mixed ? ": put it into pto.section(\"" + kind + "\")" : ""));
   }
+  const uint32_t first = Here();
+  const std::vector<Place> read = Registers(op.operands);
   entry->compile(*this, op);
+  NoteFlow(first, Registers(op.results), read);
+}
+
+std::vector<Place> Builder::Registers(const std::vector<uint32_t>& values) const {
+  std::vector<Place> found;
+  if (unit_ != kOnVector) return found;
+  for (uint32_t v : values) {
+    auto it = places_.find(v);
+    if (it != places_.end() && (it->second.bank == Bank::kVector || it->second.bank == Bank::kMask)) {
+      found.push_back(it->second);
+    }
+  }
+  return found;
+}
+
+// For the instructions emitted since `first` for which nothing has been noted.
+void Builder::NoteFlow(uint32_t first, const std::vector<Place>& written, const std::vector<Place>& read) {
+  if (unit_ != kOnVector) return;
+  code_.flow.resize(code_.insts.size());
+  if (written.empty() && read.empty()) return;
+  Flow flow;
+  flow.first = static_cast<uint32_t>(code_.registers.size());
+  flow.written = static_cast<uint8_t>(written.size()), flow.read = static_cast<uint8_t>(read.size());
+  for (const std::vector<Place>* places : {&written, &read}) {
+    for (const Place& p : *places) {
+      code_.registers.push_back(p.bank == Bank::kMask ? MaskNumber(p.slot) : VectorNumber(p.slot));
+    }
+  }
+  for (uint32_t i = first; i < code_.insts.size(); ++i) {
+    if (code_.flow[i].written + code_.flow[i].read == 0) code_.flow[i] = flow;
+  }
 }
 
 void Builder::CompileBody(const Region& region) {
@@ -472,11 +507,13 @@ void Builder::CompileBody(const Region& region) {
 void Builder::Finish() {
   code_.insts.insert(code_.insts.begin(), prologue_.begin(), prologue_.end());
   code_.debug.insert(code_.debug.begin(), prologue_debug_.begin(), prologue_debug_.end());
+  if (unit_ == kOnVector) code_.flow.insert(code_.flow.begin(), prologue_.size(), Flow());
   Inst end;
   end.fn = +[](Context&, const Inst*) -> const Inst* { return nullptr; };
   end.counter = kCountNothing;
   code_.insts.push_back(end);
   code_.debug.push_back({nullptr, scope_.tree->line});
+  if (unit_ == kOnVector) code_.flow.resize(code_.insts.size());
 }
 
 // --- which values of a simt region are the same for all threads ---

@@ -113,7 +113,12 @@ void Context::BindStack(const Inst* in, uint64_t pointer, int wanted, int bytes)
 }
 
 Core::Core(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order)
-    : function_(function), options_(options), policy_(policy), order_(order) {
+    : function_(function),
+      options_(options),
+      policy_(policy),
+      order_(order),
+      queues_(kPipes, CommandQueue(&progress_)) {
+  progress_.instructions = &scalar_.counts[kCountScalar];
   buffer_storage_.resize(function.buffers.size());
 }
 
@@ -146,6 +151,10 @@ void Core::Reset(const Seat& seat, const GlobalMemory& global, const std::vector
   cross = CrossFlags();
   store_atomic = StoreAtomic();
   text.clear();
+  monitor_ = seat.monitor;
+  progress_.waits = 0;
+  random = options_.policy_seed * UINT64_C(0x9E3779B97F4A7C15) + static_cast<uint64_t>(block) * 3 +
+           static_cast<uint64_t>(sub_block);
 
   Context& s = scalar_;
   s = Context();
@@ -165,6 +174,8 @@ void Core::Reset(const Seat& seat, const GlobalMemory& global, const std::vector
   s.seed = options_.perturbation.value_or(0);
   s.code = &function_.code;
   s.core = this;
+  s.monitor = monitor_;
+  s.ub_memory = sub_block ? Memory::kUb1 : Memory::kUb0;
   vector_ = s;
   vector_.pipe = "V";
   resume_ = function_.code.insts.data();
@@ -209,7 +220,7 @@ Core::State Core::RunFor(int64_t instructions) {
 
 // The scalar unit is at its end: what is in the queues may still wait for another core.
 Core::State Core::Finish() {
-  if (!QueuesEmpty()) moved_ |= policy_.Drain(*this);
+  while (!QueuesEmpty() && policy_.Drain(*this)) moved_ = true;
   return QueuesEmpty() ? State::kFinished : State::kParked;
 }
 
@@ -230,16 +241,26 @@ void Core::RunVectorFunction(const Code& code, const uint64_t* captured) {
     v.mask.hi = v.mask.count = code.threads;
     v.addresses = reinterpret_cast<int64_t*>(workspace_->addresses.Ensure(2048 * sizeof(int64_t)));
     for (const LaneBuffer& b : code.lane_buffers) buffers_[b.number].base = v.v + b.slot;
+    const bool steps = monitor_ && monitor_->WantsSteps();
     do {
       v.thread_instructions += in->counter ? v.mask.count : 0;
+      if (__builtin_expect(steps, 0)) monitor_->Step(v, in);
       in = in->fn(v, in);
     } while (in);
   } else {
     streams.Reset();
-    do {
-      ++v.counts[in->counter];
-      in = in->fn(v, in);
-    } while (in);
+    if (__builtin_expect(monitor_ && monitor_->WantsSteps(), 0)) {
+      do {
+        ++v.counts[in->counter];
+        monitor_->Step(v, in);
+        in = in->fn(v, in);
+      } while (in);
+    } else {
+      do {
+        ++v.counts[in->counter];
+        in = in->fn(v, in);
+      } while (in);
+    }
     if (!streams.open.empty())
       v.Fail(streams.open.front().inst, "the store stream is never flushed: vstas or vstar is missing");
   }

@@ -28,15 +28,29 @@ struct Command {
   const Inst* inst = nullptr;        // the instruction of the scalar unit that issued it
   const uint64_t* values = nullptr;  // operand values captured at issue
   uint32_t first = 0, count = 0;     // the same as a range of the queue's storage
+  // The scalar unit at issue, for monitors: how many waits it had passed, and how many instructions it had executed.
+  uint32_t waits = 0;
+  int64_t issued = 0;
 };
 
-// FIFO with the operand values of its commands. Empties in one step once its last command is done.
+// The scalar unit's progress.
+struct ScalarProgress {
+  uint32_t waits = 0;
+  const int64_t* instructions = nullptr;
+};
+
+// FIFO with the operand values of its commands. What is done is dropped once the queue is empty, or has grown.
 class CommandQueue {
  public:
+  explicit CommandQueue(const ScalarProgress* progress) : progress_(progress) {}
+
   uint64_t* Push(CommandFn fn, const Inst* inst, uint32_t n_values) {
+    if (head_ >= kMostDone) Compact();
     Command c;
     c.fn = fn;
     c.inst = inst;
+    c.waits = progress_->waits;
+    c.issued = *progress_->instructions;
     c.first = static_cast<uint32_t>(values_.size());
     c.count = n_values;
     commands_.push_back(c);
@@ -60,25 +74,29 @@ class CommandQueue {
   size_t Size() const { return commands_.size() - head_; }
 
  private:
+  static constexpr size_t kMostDone = 1024;  // commands kept although they are done
+
+  void Compact() {
+    const uint32_t gone = Empty() ? static_cast<uint32_t>(values_.size()) : commands_[head_].first;
+    commands_.erase(commands_.begin(), commands_.begin() + static_cast<std::ptrdiff_t>(head_));
+    values_.erase(values_.begin(), values_.begin() + gone);
+    for (Command& c : commands_) c.first -= gone;
+    head_ = 0;
+  }
+
+  const ScalarProgress* progress_;
   std::vector<Command> commands_;
   std::vector<uint64_t> values_;
   size_t head_ = 0;
 };
 
-// Decides when the queues are worked off.
+// Decides when the queues are worked off (policies.cc).
 class DrainPolicy {
  public:
   virtual ~DrainPolicy() = default;
   virtual void AfterIssue(Core& core, Pipe pipe) = 0;
   // Works on all queues; false when nothing could be done.
   virtual bool Drain(Core& core) = 0;
-};
-
-// Every pipe goes as far as it can after each issue: effects happen in program order as far as flags permit.
-class InOrderPolicy final : public DrainPolicy {
- public:
-  void AfterIssue(Core& core, Pipe pipe) override;
-  bool Drain(Core& core) override;
 };
 
 // The cores of a launch among each other.
@@ -96,6 +114,7 @@ struct Seat {
   int sub_block = 0, sub_blocks = 1;
   BlockShared* shared = nullptr;
   const char* name = "";  // in a block with several cores
+  Monitor* monitor = nullptr;
 };
 
 // Scratch of one host thread, lent to the core it runs.
@@ -169,6 +188,7 @@ struct StoreAtomic {
   DType type = DType::kNone;  // off
   Operation operation = kAdd;
 
+  Access GmAccess() const { return type == DType::kNone ? Access::kWrite : Access::kAtomic; }
   uint64_t Pack() const { return static_cast<uint64_t>(type) | static_cast<uint64_t>(operation) << 8; }
   static StoreAtomic Unpack(uint64_t word) {
     return {static_cast<DType>(word & 0xFF), static_cast<Operation>(word >> 8)};
@@ -198,13 +218,27 @@ class Core {
   // For the handlers.
   CommandQueue& queue(Pipe p) { return queues_[p]; }
   bool QueuesEmpty() const;
-  bool RunPipe(Pipe p);  // true when a command was done
+  bool RunPipe(Pipe p);     // as far as it can go; true when a command was done
+  bool RunCommand(Pipe p);  // the first one; false when there is none or it has to stay
   void Issued(Pipe p) { policy_.AfterIssue(*this, p); }
   void Park(const Inst* in) { resume_ = in; }
+  // What orders the pipes, for monitors.
+  void Signal(Pipe pipe, const SyncPoint& point) const {
+    if (__builtin_expect(monitor_ != nullptr, 0)) monitor_->Signal(*this, pipe, point);
+  }
+  void Waited(Pipe pipe, const SyncPoint& point) {
+    if (pipe == kPipeS) ++progress_.waits;
+    if (__builtin_expect(monitor_ != nullptr, 0)) monitor_->Wait(*this, pipe, point);
+  }
+  Monitor* monitor() const { return monitor_; }
+  const ScalarProgress& progress() const { return progress_; }
+  // Which core of its block: the vector cores of a block with a cube core come after it.
+  int slot() const { return function_.core == CoreKind::kVector && function_.mixed ? 1 + sub_block : 0; }
   bool TestAndClear(Pipe src, Pipe dst, int id) {
     const uint8_t bit = static_cast<uint8_t>(1u << id);
     if (!(flags_[src][dst] & bit)) return false;
     flags_[src][dst] &= static_cast<uint8_t>(~bit);
+    Waited(dst, {SyncPoint::kFlag, src, dst, id});
     return true;
   }
   void SetFlag(const Inst* in, Pipe src, Pipe dst, int id);
@@ -224,6 +258,7 @@ class Core {
   BufferTokens tokens;
   CrossFlags cross;
   StoreAtomic store_atomic;
+  uint64_t random = 0;    // state of a policy that draws
   PageRange known_pages;  // of the last access by address
   std::string text;       // printed so far
 
@@ -242,7 +277,9 @@ class Core {
   std::vector<uint64_t> frame_;
   std::vector<StackBuffer> buffers_;
   std::vector<std::unique_ptr<AlignedBytes>> buffer_storage_;
-  CommandQueue queues_[kPipes];
+  Monitor* monitor_ = nullptr;
+  ScalarProgress progress_;
+  std::vector<CommandQueue> queues_;
   uint8_t flags_[kPipes][kPipes] = {};
   const Inst* resume_ = nullptr;
   bool moved_ = false;

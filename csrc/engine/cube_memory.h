@@ -8,6 +8,7 @@
 
 #include "dtypes.h"
 #include "memory.h"
+#include "monitor.h"
 
 namespace pto::engine {
 
@@ -25,6 +26,7 @@ struct MemoryView {
   uint8_t* base = nullptr;
   int64_t bytes = 0;
   const char* name = "";
+  Memory id = Memory::kL1;
 };
 
 class CubeMemory {
@@ -40,14 +42,14 @@ class CubeMemory {
     }
   }
 
-  MemoryView l1{nullptr, kL1Bytes, "L1"};
-  MemoryView l0a{nullptr, kL0Bytes, "L0A"};
-  MemoryView l0b{nullptr, kL0Bytes, "L0B"};
-  MemoryView l0a_scale{nullptr, kL0ScaleBytes, "L0A_MX"};
-  MemoryView l0b_scale{nullptr, kL0ScaleBytes, "L0B_MX"};
-  MemoryView l0c{nullptr, kL0cBytes, "L0C"};
-  MemoryView bias{nullptr, kBiasBytes, "the bias table"};
-  MemoryView fixpipe{nullptr, kFixpipeBytes, "the fixpipe buffer"};
+  MemoryView l1{nullptr, kL1Bytes, "L1", Memory::kL1};
+  MemoryView l0a{nullptr, kL0Bytes, "L0A", Memory::kL0a};
+  MemoryView l0b{nullptr, kL0Bytes, "L0B", Memory::kL0b};
+  MemoryView l0a_scale{nullptr, kL0ScaleBytes, "L0A_MX", Memory::kL0aScale};
+  MemoryView l0b_scale{nullptr, kL0ScaleBytes, "L0B_MX", Memory::kL0bScale};
+  MemoryView l0c{nullptr, kL0cBytes, "L0C", Memory::kL0c};
+  MemoryView bias{nullptr, kBiasBytes, "the bias table", Memory::kBias};
+  MemoryView fixpipe{nullptr, kFixpipeBytes, "the fixpipe buffer", Memory::kFixpipe};
 
   const MemoryView& Of(Space s) const {
     switch (s) {

@@ -1,6 +1,7 @@
 // The interface of the execution engine: everything callers outside csrc/engine need.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -95,6 +96,15 @@ struct MadOrder {
   static bool Parse(const std::string& text, MadOrder* order);
 };
 
+// In which order the pipes of a core do what nothing orders (policies.h).
+enum class Policy : uint8_t { kLate, kEager, kRandom };
+
+// How much is checked. Bounds of memories and tensors, alignment, flags and deadlocks always are. kBounds: also reads
+// of what was never written. kFull: also that accesses to the same bytes are ordered.
+enum class Check : uint8_t { kOff, kBounds, kFull };
+
+struct LaunchReport;  // report.h
+
 struct LaunchOptions {
   int host_threads = 0;                           // 0: hardware concurrency
   int64_t ub_bytes = 256 * 1024;                  // unified buffer of one vector core
@@ -103,6 +113,14 @@ struct LaunchOptions {
   bool collect_stats = true;
   // Seed: approximate functions give any of the results their documented error allows. None: the host's results.
   std::optional<uint64_t> perturbation;
+  Policy policy = Policy::kLate;
+  uint64_t policy_seed = 0;  // kRandom
+  Check check = Check::kOff;
+  bool timing = false;                          // run the timing model
+  bool timeline = false;                        // and keep what happened when
+  int64_t max_events = 1000000;                 // of the timeline
+  std::atomic<int64_t>* blocks_done = nullptr;  // counts the blocks that have ended
+  LaunchReport* report = nullptr;               // takes findings, times and notes; without it a finding is an error
   // Cores of one block take turns. 0: round robin in equal turns; any other number: turns of random length and order.
   uint64_t interleaving_seed = 0;
   MadOrder mad_order;

@@ -9,7 +9,8 @@
 
 namespace pto::engine {
 
-enum class Access : uint8_t { kRead, kWrite };
+// kAtomic: read, combined and written in one step. kSpoil: written with what nobody has specified.
+enum class Access : uint8_t { kRead, kWrite, kAtomic, kSpoil };
 
 // Consecutive pages with the same rights.
 struct PageRange {

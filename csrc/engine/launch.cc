@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "block.h"
+#include "policies.h"
 
 namespace pto::engine {
 namespace {
@@ -102,7 +103,8 @@ class Launcher final : public CoreOrder {
         global_(std::move(tensors)),
         arguments_(std::move(arguments)),
         ordered_(f.ordered || (f.vector_side && f.vector_side->ordered)),
-        cross_(f.cross.op || !f.vector_side ? f.cross : f.vector_side->cross) {
+        cross_(f.cross.op || !f.vector_side ? f.cross : f.vector_side->cross),
+        history_(f) {
     if (ordered_) stopped_.assign(static_cast<size_t>(grid), 0);
   }
 
@@ -117,6 +119,7 @@ class Launcher final : public CoreOrder {
         workers.Run([this] { Calm([this] { WorkBlocks(); }); });
       }
     }
+    ReportFindings();
     if (error_) {
       // What the failed block has printed comes behind the texts of the blocks before it.
       for (auto& [block, text] : texts_) {
@@ -147,12 +150,12 @@ class Launcher final : public CoreOrder {
   }
 
   void WorkBlocks() {
-    InOrderPolicy policy;
+    const std::unique_ptr<DrainPolicy> policy = MakePolicy(options_);
     std::unique_ptr<Block> runner;
     LaunchStats stats;
     int64_t block = 0;
     try {
-      runner = std::make_unique<Block>(function_, options_, policy, *this);
+      runner = std::make_unique<Block>(function_, options_, *policy, *this, barriers_);
       // Blocks are handed out in order: when one fails, all lower ones are handed out already and run to their end, so
       // the lowest failing block is always found.
       while ((block = next_.fetch_add(1)) < grid_ && block < failed_.load()) {
@@ -161,6 +164,8 @@ class Launcher final : public CoreOrder {
         if (!runner->Run()) runner->FailDeadlock();
         runner->CheckEnd();
         runner->AddStats(&stats);
+        if (runner->hazards()) runner->hazards()->Finish(&history_);
+        if (options_.blocks_done) ++*options_.blocks_done;
         if (ordered_) Stopped(block, runner->Text());
       }
     } catch (...) {
@@ -169,6 +174,39 @@ class Launcher final : public CoreOrder {
     }
     std::lock_guard<std::mutex> lock(mutex_);
     Merge(stats);
+    if (runner) MergeFindings(*runner);
+  }
+
+  // Of the same pair of lines the one in the lowest block is kept, whatever thread found it.
+  void MergeFindings(Block& block) {
+    if (!block.hazards()) return;
+    for (Finding& f : block.hazards()->Findings()) AddFinding(std::move(f));
+  }
+
+  void AddFinding(Finding f) {
+    const auto key = std::make_tuple(f.kind, f.first.line, f.second.line, f.first.write, f.second.write, f.memory);
+    auto [known, fresh] = findings_.try_emplace(key, f);
+    if (fresh) return;
+    const int64_t count = known->second.count + f.count;
+    if (f.first.block < known->second.first.block) known->second = std::move(f);
+    known->second.count = count;
+  }
+
+  // Findings go to the caller's report; without one the first of them is an error.
+  void ReportFindings() {
+    if (options_.check == Check::kOff) return;
+    std::vector<std::string> notes;
+    if (!error_) {
+      for (Finding& f : history_.Races(&notes)) AddFinding(std::move(f));
+    }
+    std::vector<Finding> all;
+    for (auto& [key, f] : findings_) all.push_back(std::move(f));
+    if (options_.report) {
+      options_.report->findings = std::move(all);
+      options_.report->notes.insert(options_.report->notes.end(), notes.begin(), notes.end());
+    } else if (!error_ && !all.empty()) {
+      throw FindingError(function_.name, *function_.code.file, all);
+    }
   }
 
   void Failed(int64_t block, std::string text) {
@@ -217,11 +255,11 @@ class Launcher final : public CoreOrder {
       FailLaunch(*cross_.op + " needs all " + std::to_string(grid_) + " blocks at once, there are " +
                  (cube ? std::to_string(kCubeCores) + " cube cores" : std::to_string(kVectorCores) + " vector cores"));
     }
-    InOrderPolicy policy;
+    const std::unique_ptr<DrainPolicy> policy = MakePolicy(options_);
     std::vector<std::unique_ptr<Block>> blocks;
     std::vector<uint8_t> finished(static_cast<size_t>(grid_), 0);
     for (int64_t i = 0; i < grid_; ++i) {
-      blocks.push_back(std::make_unique<Block>(function_, options_, policy, *this));
+      blocks.push_back(std::make_unique<Block>(function_, options_, *policy, *this, barriers_));
       blocks.back()->Reset(i, grid_, global_, arguments_);
     }
     for (int64_t left = grid_; left > 0;) {
@@ -242,6 +280,7 @@ class Launcher final : public CoreOrder {
               if (blocks[at]->Run()) {
                 finished[at] = 1;
                 blocks[at]->CheckEnd();
+                if (options_.blocks_done) ++*options_.blocks_done;
               }
               if (ordered_) Stopped(i, "");
             } catch (...) {
@@ -264,6 +303,10 @@ class Launcher final : public CoreOrder {
       if (block->index() > failed_.load()) break;
       Print(block->Text());
     }
+    for (auto& block : blocks) {
+      if (block->hazards()) block->hazards()->Finish(&history_);
+      MergeFindings(*block);
+    }
     if (error_) return;
     for (auto& block : blocks) {
       for (const auto& core : block->cores()) CheckCrossFlags(*core);
@@ -272,7 +315,7 @@ class Launcher final : public CoreOrder {
   }
 
   // True when some core got a flag.
-  bool HandOver(const std::vector<std::unique_ptr<Block>>& blocks) const {
+  bool HandOver(const std::vector<std::unique_ptr<Block>>& blocks) {
     std::vector<Core*> vector_cores, cube_cores;
     for (const auto& block : blocks) {
       for (const auto& core : block->cores()) {
@@ -280,7 +323,25 @@ class Launcher final : public CoreOrder {
       }
     }
     const bool vector = !vector_cores.empty() && HandOver(vector_cores);
-    return (!cube_cores.empty() && HandOver(cube_cores)) || vector;
+    const bool cube = !cube_cores.empty() && HandOver(cube_cores);
+    if (options_.check == Check::kFull) {
+      for (int id = 0; id < CrossFlags::kIds; ++id) {
+        if (!vector_cores.empty()) DeliverClocks(blocks, id, vector_cores[0]->cross.delivered[id]);
+        if (!cube_cores.empty()) DeliverClocks(blocks, CrossFlags::kIds + id, cube_cores[0]->cross.delivered[id]);
+      }
+    }
+    return cube || vector;
+  }
+
+  // What a wait for a round of a flag teaches: the rounds that those who set it knew of.
+  void DeliverClocks(const std::vector<std::unique_ptr<Block>>& blocks, int barrier, uint32_t delivered) {
+    while (barriers_.Rounds(barrier) < delivered) {
+      const uint32_t round = static_cast<uint32_t>(barriers_.Rounds(barrier)) + 1;
+      BarrierRounds rounds{};
+      for (const auto& block : blocks) block->hazards()->AddRound(barrier, round, &rounds);
+      rounds[static_cast<size_t>(barrier)] = std::max(rounds[static_cast<size_t>(barrier)], round);
+      barriers_.Deliver(barrier, rounds);
+    }
   }
 
   // The same for all cores of one kind.
@@ -373,6 +434,9 @@ class Launcher final : public CoreOrder {
   std::condition_variable turn_;
   std::exception_ptr error_;
   LaunchStats stats_;
+  BarrierClocks barriers_;
+  GmHistory history_;
+  std::map<std::tuple<std::string, int, int, bool, bool, std::string>, Finding> findings_;
 };
 
 }  // namespace

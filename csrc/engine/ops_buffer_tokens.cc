@@ -13,12 +13,22 @@ namespace {
 // Command values: id, number of releases (get) or of this release (rls).
 bool RunGet(Core& core, const Command& c) {
   // flag: mode 1 does not block.
-  return c.inst->flag || core.tokens.Passed(static_cast<int>(c.values[0]), c.values[1]);
+  const int id = static_cast<int>(c.values[0]);
+  if (c.inst->flag) return true;
+  if (!core.tokens.Passed(id, c.values[1])) return false;
+  core.Waited(static_cast<Pipe>(c.inst->b), {SyncPoint::kToken, id});
+  return true;
 }
 bool RunRelease(Core& core, const Command& c) {
   // flag: mode 1 waits for all earlier releases.
-  if (c.inst->flag && !core.tokens.Passed(static_cast<int>(c.values[0]), c.values[1])) return false;
-  core.tokens.Release(static_cast<int>(c.values[0]), c.values[1]);
+  const int id = static_cast<int>(c.values[0]);
+  const Pipe p = static_cast<Pipe>(c.inst->b);
+  if (c.inst->flag) {
+    if (!core.tokens.Passed(id, c.values[1])) return false;
+    core.Waited(p, {SyncPoint::kToken, id});
+  }
+  core.tokens.Release(id, c.values[1]);
+  core.Signal(p, {SyncPoint::kToken, id});
   return true;
 }
 
@@ -48,6 +58,7 @@ const Inst* Get(Context& c, const Inst* in) {
       c.core->Park(in);
       return nullptr;
     }
+    if (!in->flag) c.core->Waited(kPipeS, {SyncPoint::kToken, id});
     return in + 1;
   }
   token.open = in;
@@ -70,9 +81,11 @@ const Inst* Release(Context& c, const Inst* in) {
       c.core->Park(in);
       return nullptr;
     }
+    if (in->flag) c.core->Waited(kPipeS, {SyncPoint::kToken, id});
     token.open = nullptr;
     token.done.push_back(0);
     c.core->tokens.Release(id, token.done.size() - 1);
+    c.core->Signal(kPipeS, {SyncPoint::kToken, id});
     if (!c.core->QueuesEmpty()) {
       for (int q = 0; q < kPipes; ++q) c.core->Issued(static_cast<Pipe>(q));
     }

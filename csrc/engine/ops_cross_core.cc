@@ -18,6 +18,7 @@ bool RunSet(Core& core, const Command& c) {
               kPipeNames[c.inst->b]);
   }
   ++f.set[id];
+  core.Signal(static_cast<Pipe>(c.inst->b), {SyncPoint::kCross, core.function().core == CoreKind::kCube, id});
   return true;
 }
 
@@ -37,9 +38,11 @@ const Inst* Set(Context& c, const Inst* in) {
 }
 
 const Inst* Wait(Context& c, const Inst* in) {
-  uint32_t& count = c.core->cross.count[Id(c, in)];
+  const int id = Id(c, in);
+  uint32_t& count = c.core->cross.count[id];
   if (count) {
     --count;
+    c.core->Waited(kPipeS, {SyncPoint::kCross, c.core->function().core == CoreKind::kCube, id});
     return in + 1;
   }
   c.core->Park(in);

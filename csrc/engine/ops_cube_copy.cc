@@ -20,7 +20,7 @@ bool RunGmL1(Core& core, const Command& c) {
   ForRows(t, [&](int64_t src, int64_t dst, int64_t row) {
     const int64_t begin = compact ? dst % kBlock : 0;
     const int64_t total = compact && row + 1 < t.rows.count ? t.len : RoundUp(begin + t.len, kBlock) - begin;
-    uint8_t* to = u.In(l1, t.dst, dst, total, compact && row > 0 ? 1 : kBlock);
+    uint8_t* to = u.In(l1, t.dst, dst, total, compact && row > 0 ? 1 : kBlock, Access::kWrite);
     std::memcpy(to, u.context.Gm(u.in, t.src, src, t.len, Access::kRead, c.inst->e), static_cast<size_t>(t.len));
     // The rest of the last block is not specified.
     std::memset(to + t.len, core.options().poison_byte, static_cast<size_t>(total - t.len));
@@ -57,11 +57,11 @@ bool RunGmL1Frac(Core& core, const Command& c) {
     const int64_t base = g * loop4 * kC0Bytes;
     if (small_c0) {
       const int64_t total = RoundUp(n_value * c0 * element, kC0Bytes);
-      std::memset(u.In(l1, v[1], base, total, kBlock), 0, static_cast<size_t>(total));
+      std::memset(u.In(l1, v[1], base, total, kBlock, Access::kWrite), 0, static_cast<size_t>(total));
     }
     auto place = [&](int64_t n, int64_t d1) {
-      if (small_c0) return u.In(l1, v[1], base + n * c0 * element, c0 * element, 1);
-      return u.In(l1, v[1], base + (d1 * loop3 + n * loop2) * kC0Bytes, kC0Bytes, kBlock);
+      if (small_c0) return u.In(l1, v[1], base + n * c0 * element, c0 * element, 1, Access::kWrite);
+      return u.In(l1, v[1], base + (d1 * loop3 + n * loop2) * kC0Bytes, kC0Bytes, kBlock, Access::kWrite);
     };
     if (!f.columns_first) {
       for (int64_t n = 0; n < n_value && d_value > 0; ++n) {
@@ -109,7 +109,7 @@ bool RunFill(Core& core, const Command& c) {
   const uint32_t pattern = static_cast<uint32_t>(v[2]);
   for (int64_t r = 0; r < repeats; ++r) {
     const int64_t bytes = blocks * kBlock;
-    uint8_t* to = u.In(core.shared->cube.l1, v[0], offset + r * (blocks + gap) * kBlock, bytes, kBlock);
+    uint8_t* to = u.In(core.shared->cube.l1, v[0], offset + r * (blocks + gap) * kBlock, bytes, kBlock, Access::kWrite);
     for (int64_t i = 0; i < bytes; i += f.bytes) std::memcpy(to + i, &pattern, static_cast<size_t>(f.bytes));
   }
   return true;
@@ -136,8 +136,8 @@ bool RunUbL1(Core& core, const Command& c) {
   const Transfer t = UnpackTransfer(c);
   ++core.dma_commands;
   ForBursts(u, t, [&](int64_t src, int64_t dst, int64_t len) {
-    const uint8_t* from = u.context.Ub(u.in, t.src, src, len, kBlock);
-    std::memcpy(u.In(core.shared->cube.l1, t.dst, dst, len, kBlock), from, static_cast<size_t>(len));
+    const uint8_t* from = u.context.Ub(u.in, t.src, src, len, kBlock, Access::kRead);
+    std::memcpy(u.In(core.shared->cube.l1, t.dst, dst, len, kBlock, Access::kWrite), from, static_cast<size_t>(len));
     core.dma_bytes += len;
   });
   return true;
@@ -149,13 +149,13 @@ bool RunL1Ub(Core& core, const Command& c) {
   const Transfer t = UnpackTransfer(c);
   if (!Begin(core, u, t)) return true;
   const Context& target = core.shared->vector_cores[0]->scalar();
-  const MemoryView ub{target.ub, target.ub_bytes, "UB of AIV0:"};
+  const MemoryView ub{target.ub, target.ub_bytes, "UB of AIV0:", Memory::kUb0};
   Transfer outer = t;
   outer.rows = {1, 0, 0};
   ForRows(outer, [&](int64_t src_base, int64_t dst_base, int64_t) {
     ForBursts(u, t, [&](int64_t src, int64_t dst, int64_t len) {
-      const uint8_t* from = u.In(core.shared->cube.l1, t.src, src_base + src, len, kBlock);
-      std::memcpy(u.In(ub, t.dst, dst_base + dst, len, kBlock), from, static_cast<size_t>(len));
+      const uint8_t* from = u.In(core.shared->cube.l1, t.src, src_base + src, len, kBlock, Access::kRead);
+      std::memcpy(u.In(ub, t.dst, dst_base + dst, len, kBlock, Access::kWrite), from, static_cast<size_t>(len));
       core.dma_bytes += len;
     });
   });
@@ -176,8 +176,8 @@ bool RunL1Bias(Core& core, const Command& c) {
   ++core.dma_commands;
   const CubeMemory& m = core.shared->cube;
   ForBursts(u, t, [&](int64_t src, int64_t dst, int64_t len) {
-    const uint8_t* from = u.In(m.l1, t.src, src, len, kBlock);
-    uint8_t* to = u.In(m.bias, t.dst, dst * widening, len * widening, dst ? kBlock : 64);
+    const uint8_t* from = u.In(m.l1, t.src, src, len, kBlock, Access::kRead);
+    uint8_t* to = u.In(m.bias, t.dst, dst * widening, len * widening, dst ? kBlock : 64, Access::kWrite);
     if (widening == 1) {
       std::memcpy(to, from, static_cast<size_t>(len));
     } else {
@@ -206,8 +206,9 @@ bool RunL1Fixpipe(Core& core, const Command& c) {
   ++core.dma_commands;
   const CubeMemory& m = core.shared->cube;
   for (int64_t r = 0; r < count && len; ++r) {
-    const uint8_t* from = u.In(m.l1, t.src, r * (len + src_gap), len, kBlock);
-    std::memcpy(u.In(m.fixpipe, t.dst, r * (len + dst_gap), len, kUnit), from, static_cast<size_t>(len));
+    const uint8_t* from = u.In(m.l1, t.src, r * (len + src_gap), len, kBlock, Access::kRead);
+    std::memcpy(u.In(m.fixpipe, t.dst, r * (len + dst_gap), len, kUnit, Access::kWrite), from,
+                static_cast<size_t>(len));
     core.dma_bytes += len;
   }
   return true;

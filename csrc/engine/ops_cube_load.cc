@@ -44,8 +44,8 @@ void Plain(const CommandUnit& u, const MemoryView& from, const MemoryView& to, c
   for (int64_t j = 0; j < l.k_step; ++j) {
     const int64_t bytes = l.m_step * kFractalBytes;
     const uint8_t* src =
-        u.In(from, v[0], ((l.k_start + j) * l.src_stride + l.m_start) * kFractalBytes, bytes, kC0Bytes);
-    std::memcpy(u.In(to, v[1], j * l.dst_stride * kFractalBytes, bytes, kFractalBytes), src,
+        u.In(from, v[0], ((l.k_start + j) * l.src_stride + l.m_start) * kFractalBytes, bytes, kC0Bytes, Access::kRead);
+    std::memcpy(u.In(to, v[1], j * l.dst_stride * kFractalBytes, bytes, kFractalBytes, Access::kWrite), src,
                 static_cast<size_t>(bytes));
   }
 }
@@ -57,15 +57,15 @@ void Transposed(const CommandUnit& u, const MemoryView& from, const MemoryView& 
                 const LoadControls& l, int64_t c0, F f) {
   for (int64_t j = 0; j < l.k_step; ++j) {
     for (int64_t i = 0; i < l.m_step; ++i) {
-      const uint8_t* src =
-          u.In(from, v[0], ((l.k_start + j) * l.src_stride + l.m_start + i) * kFractalBytes, kFractalBytes, kC0Bytes);
+      const uint8_t* src = u.In(from, v[0], ((l.k_start + j) * l.src_stride + l.m_start + i) * kFractalBytes,
+                                kFractalBytes, kC0Bytes, Access::kRead);
       // A square of both sizes: what goes to one destination fractal.
       const int64_t side = std::min(kFractalRows, c0);
       for (int64_t r0 = 0; r0 < kFractalRows; r0 += side) {
         for (int64_t c0_part = 0; c0_part < c0; c0_part += side) {
           const int64_t row = i * kFractalRows + r0, column = j * c0 + c0_part;
           const int64_t fractal = row / c0 * l.dst_stride + column / kFractalRows;
-          uint8_t* dst = u.In(to, v[1], fractal * kFractalBytes, kFractalBytes, kFractalBytes);
+          uint8_t* dst = u.In(to, v[1], fractal * kFractalBytes, kFractalBytes, kFractalBytes, Access::kWrite);
           for (int64_t r = 0; r < side; ++r) {
             for (int64_t c = 0; c < side; ++c) {
               f(src, r0 + r, c0_part + c, dst, (column + c) % kFractalRows, (row + r) % c0);
@@ -173,12 +173,14 @@ bool RunScaleLoad(Core& core, const Command& c) {
   core.dma_bytes += x_step * y_step * kC0Bytes;
   const CubeMemory& m = core.shared->cube;
   // The destination is named by the data it belongs to; its scales are at a sixteenth of that address.
-  u.In(l.right ? m.l0b : m.l0a, v[1], 0, 16, 16);
+  u.Place(l.right ? m.l0b : m.l0a, v[1], 0, 16, 16);
   for (int64_t x = 0; x < x_step; ++x) {
     const int64_t bytes = y_step * kC0Bytes;
-    const uint8_t* from = u.In(m.l1, v[0], ((x_start + x) * src_stride + y_start) * kC0Bytes, bytes, kC0Bytes);
-    std::memcpy(u.In(l.right ? m.l0b_scale : m.l0a_scale, v[1] / 16, x * dst_stride * kC0Bytes, bytes, 1), from,
-                static_cast<size_t>(bytes));
+    const uint8_t* from =
+        u.In(m.l1, v[0], ((x_start + x) * src_stride + y_start) * kC0Bytes, bytes, kC0Bytes, Access::kRead);
+    std::memcpy(
+        u.In(l.right ? m.l0b_scale : m.l0a_scale, v[1] / 16, x * dst_stride * kC0Bytes, bytes, 1, Access::kWrite), from,
+        static_cast<size_t>(bytes));
   }
   return true;
 }

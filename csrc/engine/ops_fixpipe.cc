@@ -48,7 +48,8 @@ class Store {
   void Read();
   void CheckShape() const;
   void ReadParameters();
-  bool Units(uint8_t value, bool change);
+  template <class F>
+  bool ForUnits(F f);
   void StoreRow(int64_t matrix, int64_t m);
   void Convert(int64_t first, int64_t count);
   void Write(int64_t matrix, int64_t m, int64_t n, int64_t count);
@@ -137,7 +138,7 @@ void Store::CheckShape() const {
 
 void Store::ReadParameters() {
   if (d_.quant_vector) {
-    const uint8_t* p = u_.In(memory_.fixpipe, v_[d_.quant_at], 0, n_ * 8, 128);
+    const uint8_t* p = u_.In(memory_.fixpipe, v_[d_.quant_at], 0, n_ * 8, 128, Access::kRead);
     for (int64_t n = 0; n < n_; ++n) {
       uint64_t word;
       std::memcpy(&word, p + 8 * n, 8);
@@ -150,7 +151,7 @@ void Store::ReadParameters() {
     quant_.push_back(QuantParameter());
   }
   if (d_.relu == ReluMode::kVector) {
-    const uint8_t* p = u_.In(memory_.fixpipe, v_[d_.relu_at], 0, n_ * 4, 64);
+    const uint8_t* p = u_.In(memory_.fixpipe, v_[d_.relu_at], 0, n_ * 4, 64, Access::kRead);
     slope_.resize(static_cast<size_t>(n_));
     std::memcpy(slope_.data(), p, static_cast<size_t>(n_ * 4));
   } else {
@@ -159,18 +160,15 @@ void Store::ReadParameters() {
   if (d_.clip_at >= 0) clip_ = ScalarValue(d_.clip_type, v_[d_.clip_at]);
 }
 
-// Whole fractals are read, so their units count.
-bool Store::Units(uint8_t value, bool change) {
+// Whole fractals are read, so their units count. f(first byte, bytes) for each run of them, until it says no.
+template <class F>
+bool Store::ForUnits(F f) {
   const int64_t bytes = RoundUp(m_, kFractalRows) * kAccRowBytes;
   for (int64_t r = 0; r < matrices_; ++r) {
     for (int64_t n = 0; n < n_; n += kAccColumns) {
       const int64_t first = OffsetOf(v_[0]) + r * matrix_src_ * kAccRowBytes + AccOffset(0, n, src_stride_);
-      u_.In(memory_.l0c, static_cast<uint64_t>(first), 0, bytes, 1);
-      if (change) {
-        ChangeUnits(memory_, first, bytes, value);
-      } else if (!UnitsAre(memory_, first, bytes, value)) {
-        return false;
-      }
+      u_.Place(memory_.l0c, static_cast<uint64_t>(first), 0, bytes, 1);
+      if (!f(first, bytes)) return false;
     }
   }
   return true;
@@ -180,7 +178,14 @@ bool Store::Run() {
   Read();
   if (m_ == 0 || n_ == 0 || matrices_ == 0) return true;
   CheckShape();
-  if (d_.unit_flag != kUnitOff && !Units(1, false)) return false;
+  if (d_.unit_flag != kUnitOff) {
+    const auto set = [&](int64_t first, int64_t bytes) { return UnitsAre(memory_, first, bytes, 1); };
+    if (!ForUnits(set)) return false;
+    ForUnits([&](int64_t first, int64_t bytes) {
+      UnitsPassed(core_, kPipeFix, first, bytes, 1);
+      return true;
+    });
+  }
   // Sums of floats depend on the order of the blocks, everything else does not.
   if (IsFloat(atomic_.type) && atomic_.operation == StoreAtomic::kAdd && d_.target == Space::kGm) core_.AwaitTurn();
   ReadParameters();
@@ -188,18 +193,23 @@ bool Store::Run() {
   core_.dma_bytes += matrices_ * m_ * n_ * element_;
   row_.resize(static_cast<size_t>(RoundUp(n_, kAccColumns)));
   out_.resize(static_cast<size_t>(n_ * element_));
-  u_.In(memory_.l0c, v_[0], 0, 4, 64);
+  u_.Place(memory_.l0c, v_[0], 0, 4, 64);
   for (int64_t r = 0; r < matrices_; ++r) {
     for (int64_t m = 0; m < m_; ++m) StoreRow(r, m);
   }
-  if (d_.unit_flag == kUnitCheckAndChange) Units(0, true);
+  if (d_.unit_flag == kUnitCheckAndChange) {
+    ForUnits([&](int64_t first, int64_t bytes) {
+      ChangeUnits(core_, kPipeFix, memory_, first, bytes, 0);
+      return true;
+    });
+  }
   return true;
 }
 
 void Store::StoreRow(int64_t matrix, int64_t m) {
   for (int64_t n = 0; n < n_; n += kAccColumns) {
     const int64_t offset = matrix * matrix_src_ * kAccRowBytes + AccOffset(m * row_step_, n, src_stride_);
-    std::memcpy(row_.data() + n, u_.In(memory_.l0c, v_[0], offset, kAccRowBytes, 4), kAccRowBytes);
+    std::memcpy(row_.data() + n, u_.In(memory_.l0c, v_[0], offset, kAccRowBytes, 4, Access::kRead), kAccRowBytes);
   }
   Convert(0, n_);
   Write(matrix, m, 0, n_);
@@ -300,7 +310,7 @@ void Store::WriteBytes(int64_t element, const uint8_t* from, int64_t elements, i
   const int64_t offset = element * element_, bytes = elements * element_;
   const int64_t alignment = d_.layout == Layout::kColumns ? element_ : kStoreBlock;
   if (d_.target == Space::kGm) {
-    uint8_t* to = u_.context.Gm(u_.in, v_[1], offset, bytes, Access::kWrite, element_);
+    uint8_t* to = u_.context.Gm(u_.in, v_[1], offset, bytes, atomic_.GmAccess(), element_);
     if (__builtin_expect(atomic_.type == DType::kNone, 1)) {
       std::memcpy(to, from, static_cast<size_t>(bytes));
     } else {
@@ -309,15 +319,16 @@ void Store::WriteBytes(int64_t element, const uint8_t* from, int64_t elements, i
     return;
   }
   if (d_.target == Space::kMat) {
-    std::memcpy(u_.In(memory_.l1, v_[1], offset, bytes, alignment), from, static_cast<size_t>(bytes));
+    std::memcpy(u_.In(memory_.l1, v_[1], offset, bytes, alignment, Access::kWrite), from, static_cast<size_t>(bytes));
     return;
   }
   int64_t core = sub_block_;
   if (d_.split == Split::kRows) core = m >= m_ / 2;
   if (d_.split == Split::kColumns) core = n >= n_ / 2;
   const Context& target = core_.shared->vector_cores[core]->scalar();
-  const MemoryView ub{target.ub, target.ub_bytes, core ? "UB of AIV1:" : "UB of AIV0:"};
-  std::memcpy(u_.In(ub, v_[1], offset, bytes, alignment), from, static_cast<size_t>(bytes));
+  const MemoryView ub{target.ub, target.ub_bytes,
+                      core ? "UB of AIV1:" : "UB of AIV0:", core ? Memory::kUb1 : Memory::kUb0};
+  std::memcpy(u_.In(ub, v_[1], offset, bytes, alignment, Access::kWrite), from, static_cast<size_t>(bytes));
 }
 
 bool RunStore(Core& core, const Command& c) { return Store(core, c).Run(); }

@@ -23,6 +23,11 @@ std::string FlagName(const Core& core, const FlagPlace& p, bool set) {
   return (from_cube ? "AIC->" + other : other + "->AIC") + " " + std::to_string(p.id);
 }
 
+SyncPoint Point(const Core& core, const FlagPlace& p, bool set) {
+  const bool from_cube = (core.function().core == CoreKind::kCube) == set;
+  return {SyncPoint::kIntra, p.vector_core, from_cube, p.id};
+}
+
 bool RunSet(Core& core, const Command& c) {
   const FlagPlace p = Find(core, c);
   IntraFlags& f = core.shared->intra;
@@ -33,6 +38,7 @@ bool RunSet(Core& core, const Command& c) {
               kPipeNames[c.inst->b]);
   }
   ++count;
+  core.Signal(static_cast<Pipe>(c.inst->b), Point(core, p, true));
   return true;
 }
 
@@ -43,6 +49,7 @@ bool RunWait(Core& core, const Command& c) {
   uint8_t& count = flags[p.vector_core][p.id];
   if (count == 0) return false;
   --count;
+  core.Waited(static_cast<Pipe>(c.inst->b), Point(core, p, false));
   return true;
 }
 

@@ -79,10 +79,10 @@ MadOperand Operand(const CommandUnit& u, const CubeMemory& m, const MadCall& c, 
   o.fractal_rows = vector ? 1 : RoundUp(o.rows, kFractalRows);
   const int64_t bytes = CeilDiv(c.k, c0) * o.fractal_rows * kC0Bytes;
   const uint64_t address = right ? c.right : c.left;
-  o.data = u.In(right ? m.l0b : m.l0a, address, 0, bytes, alignment);
+  o.data = u.In(right ? m.l0b : m.l0a, address, 0, bytes, alignment, Access::kRead);
   if (d.mx) {
     const int64_t scale_bytes = RoundUp(o.rows, kFractalRows) * c.k / 32;
-    o.scales = u.In(right ? m.l0b_scale : m.l0a_scale, address / 16, 0, scale_bytes, 1);
+    o.scales = u.In(right ? m.l0b_scale : m.l0a_scale, address / 16, 0, scale_bytes, 1, Access::kRead);
   }
   return o;
 }
@@ -98,7 +98,7 @@ void ForTiles(const MadCall& c, uint8_t* result, F f) {
 void Start(const CommandUnit& u, const CubeMemory& memory, const MadCall& c, uint8_t* result) {
   if (c.start == Mad::kZero) std::memset(result, 0, static_cast<size_t>(c.ResultBytes()));
   if (c.start != Mad::kBias) return;
-  const uint8_t* bias = u.In(memory.bias, c.bias, 0, c.n * 4, 64);
+  const uint8_t* bias = u.In(memory.bias, c.bias, 0, c.n * 4, 64, Access::kRead);
   for (int64_t n = 0; n < c.n; ++n) {
     for (int64_t m = 0; m < c.m; ++m) std::memcpy(result + AccOffset(m, n, c.RowsPadded()), bias + 4 * n, 4);
   }
@@ -190,10 +190,20 @@ bool RunMad(Core& core, const Command& command) {
   const MadCall c = Read(u, d, command.values);
   if (c.m == 0 || c.n == 0 || c.k == 0) return true;
   CubeMemory& memory = core.shared->cube;
-  uint8_t* result = u.In(memory.l0c, c.result, 0, c.ResultBytes(), 1024);
+  uint8_t* result = u.Place(memory.l0c, c.result, 0, c.ResultBytes(), 1024);
   const int64_t first = OffsetOf(c.result);
-  if (c.unit_flag != kUnitOff && !UnitsAre(memory, first, c.ResultBytes(), 0)) return false;
+  if (c.unit_flag != kUnitOff) {
+    if (!UnitsAre(memory, first, c.ResultBytes(), 0)) return false;
+    UnitsPassed(core, kPipeM, first, c.ResultBytes(), 0);
+  }
   if (d.mx && c.k % 64) u.Fail("k is " + std::to_string(c.k) + ", a scaled mad takes multiples of 64");
+  if (u.context.monitor) {
+    const auto touch = [&](Access access) {
+      u.context.monitor->Touch(u.context, u.in, Memory::kL0c, first, c.ResultBytes(), access);
+    };
+    if (c.start == Mad::kAccumulate) touch(Access::kRead);
+    touch(Access::kWrite);
+  }
   const MadOperand left = Operand(u, memory, c, false), right = Operand(u, memory, c, true);
   const MadOrder& order = core.options().mad_order;
   const std::vector<int32_t> position = MadPositions(order, c.k);
@@ -210,7 +220,7 @@ bool RunMad(Core& core, const Command& command) {
     Floats(u, c, order, a, b, result);
   }
   PoisonPadding(c, result, core.options().poison_byte);
-  if (c.unit_flag == kUnitCheckAndChange) ChangeUnits(memory, first, c.ResultBytes(), 1);
+  if (c.unit_flag == kUnitCheckAndChange) ChangeUnits(core, kPipeM, memory, first, c.ResultBytes(), 1);
   ++core.mad_commands;
   core.mad_operations += 2 * c.m * c.n * c.k;
   return true;

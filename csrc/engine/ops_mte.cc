@@ -29,7 +29,7 @@ bool RunGmUb(Core& core, const Command& c) {
     const int64_t begin = compact ? dst % kBlock : 0;
     const int64_t total =
         compact && row + 1 < t.rows.count ? t.len : (begin + written + kBlock - 1) / kBlock * kBlock - begin;
-    uint8_t* to = m.Ub(u.in, t.dst, dst, total, compact && row > 0 ? 1 : kBlock);
+    uint8_t* to = m.Ub(u.in, t.dst, dst, total, compact && row > 0 ? 1 : kBlock, Access::kWrite);
     const uint8_t* from = m.Gm(u.in, t.src, src, t.len, Access::kRead, element);
     std::memcpy(to + left, from, static_cast<size_t>(t.len));
     core.dma_bytes += t.len;
@@ -39,6 +39,7 @@ bool RunGmUb(Core& core, const Command& c) {
       Fill(to + left + t.len, total - left - t.len, t.rest[0], value_bytes);
     } else {
       std::memset(to + t.len, poison, static_cast<size_t>(total - t.len));
+      if (m.monitor) m.monitor->Touch(m, u.in, m.ub_memory, to + t.len - m.ub, total - t.len, Access::kSpoil);
     }
   });
   return true;
@@ -56,8 +57,8 @@ bool RunUbGm(Core& core, const Command& c) {
   if (IsFloat(mode.type) && mode.operation == StoreAtomic::kAdd) core.AwaitTurn();
   const bool compact = Compact(t, t.rows.src);
   ForRows(t, [&](int64_t src, int64_t dst, int64_t row) {
-    const uint8_t* from = m.Ub(u.in, t.src, src, t.len, compact && row > 0 ? 1 : kBlock);
-    uint8_t* to = m.Gm(u.in, t.dst, dst, t.len, Access::kWrite, element);
+    const uint8_t* from = m.Ub(u.in, t.src, src, t.len, compact && row > 0 ? 1 : kBlock, Access::kRead);
+    uint8_t* to = m.Gm(u.in, t.dst, dst, t.len, mode.GmAccess(), element);
     if (__builtin_expect(mode.type == DType::kNone, 1)) {
       std::memcpy(to, from, static_cast<size_t>(t.len));
     } else {
@@ -76,8 +77,8 @@ bool RunUbUb(Core& core, const Command& c) {
   if (!Begin(core, u, t)) return true;
   const int64_t len = t.len * kBlock;
   for (int64_t r = 0; r < t.rows.count; ++r) {
-    const uint8_t* from = m.Ub(u.in, t.src, r * (len + t.rows.src * kBlock), len, kBlock);
-    uint8_t* to = m.Ub(u.in, t.dst, r * (len + t.rows.dst * kBlock), len, kBlock);
+    const uint8_t* from = m.Ub(u.in, t.src, r * (len + t.rows.src * kBlock), len, kBlock, Access::kRead);
+    uint8_t* to = m.Ub(u.in, t.dst, r * (len + t.rows.dst * kBlock), len, kBlock, Access::kWrite);
     std::memmove(to, from, static_cast<size_t>(len));
     core.dma_bytes += len;
   }

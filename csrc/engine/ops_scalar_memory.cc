@@ -18,7 +18,7 @@ uint8_t* Address(Context& c, const Inst* in, uint32_t pointer, uint32_t offset, 
     if ((OffsetOf(p) + delta) & (bytes - 1)) c.FailAlignment(in, OffsetOf(p) + delta, bytes);
     return address;
   } else if constexpr (kSpace == Space::kUb) {
-    return c.Ub(in, p, delta, bytes * n, bytes);
+    return c.Ub(in, p, delta, bytes * n, bytes, kAccess);
   } else {
     const StackBuffer& buffer = c.Stack(in, p, 1, static_cast<int>(bytes));
     const int64_t offset_bytes = OffsetOf(p) + delta;

@@ -16,11 +16,12 @@ inline int64_t Base(Context& c, const Inst* in, int64_t alignment) {
   return base;
 }
 
-inline uint8_t* Element(Context& c, const Inst* in, int64_t base, uint64_t index, int64_t bytes) {
+inline uint8_t* Element(Context& c, const Inst* in, int64_t base, uint64_t index, int64_t bytes, Access access) {
   const int64_t address = base + static_cast<int64_t>(index) * bytes;
-  if (__builtin_expect(static_cast<uint64_t>(address) > static_cast<uint64_t>(c.ub_bytes - bytes), 0)) {
+  if (__builtin_expect(address < 0 || address > c.ub_bytes - bytes, 0)) {
     c.FailUb(in, address, bytes);
   }
+  if (__builtin_expect(c.monitor != nullptr, 0)) c.monitor->Touch(c, in, c.ub_memory, address, bytes, access);
   return c.ub + address;
 }
 
@@ -35,7 +36,7 @@ const Inst* Gather(Context& c, const Inst* in) {
   for (int i = 0; i < kLanes<I>; ++i) {
     if (!LaneActive<sizeof(I)>(m, i)) continue;
     T value;
-    std::memcpy(&value, Element(c, in, base, index[i], sizeof(T)), sizeof(T));
+    std::memcpy(&value, Element(c, in, base, index[i], sizeof(T), Access::kRead), sizeof(T));
     out[i] = value;
   }
   std::memcpy(c.v + in->d, out, kVectorBytes);
@@ -54,7 +55,7 @@ const Inst* GatherBlocks(Context& c, const Inst* in) {
       c.Fail(in, "offset " + std::to_string(offset[k]) + " of block " + std::to_string(k) +
                      " is not a multiple of 32 bytes");
     }
-    std::memcpy(out + 32 * k, c.Ub(in, static_cast<uint64_t>(base), offset[k], 32, 32), 32);
+    std::memcpy(out + 32 * k, c.Ub(in, static_cast<uint64_t>(base), offset[k], 32, 32, Access::kRead), 32);
   }
   std::memcpy(c.v + in->d, out, kVectorBytes);
   return in + 1;
@@ -69,13 +70,13 @@ const Inst* Scatter(Context& c, const Inst* in) {
   for (int i = 0; i < kLanes<I>; ++i) {
     if (!LaneActive<sizeof(I)>(m, i)) continue;
     const T x = static_cast<T>(value[i]);
-    std::memcpy(Element(c, in, base, index[i], sizeof(T)), &x, sizeof(T));
+    std::memcpy(Element(c, in, base, index[i], sizeof(T), Access::kWrite), &x, sizeof(T));
   }
   // Of several lanes with one target any may win on the hardware. Where they differ, a lane no longer finds its value.
   for (int i = 0; i < kLanes<I>; ++i) {
     if (!LaneActive<sizeof(I)>(m, i)) continue;
     T found;
-    std::memcpy(&found, Element(c, in, base, index[i], sizeof(T)), sizeof(T));
+    std::memcpy(&found, c.ub + base + static_cast<int64_t>(index[i]) * static_cast<int64_t>(sizeof(T)), sizeof(T));
     if (found == static_cast<T>(value[i])) continue;
     c.Fail(in, "lane " + std::to_string(i) + " and a later lane write different values to element " +
                    std::to_string(index[i]) + ": which one stays is not specified");
@@ -96,7 +97,7 @@ const Inst* LoadStrided(Context& c, const Inst* in) {
   uint8_t* d = c.v + in->d;
   for (int k = 0; k < 8; ++k) {
     if (BlockBits(m, k) & static_cast<uint32_t>(kLaneBits<kBytes>)) {
-      std::memcpy(d + 32 * k, c.Ub(in, pointer, 32 * (repeat + k * block), 32, 32), 32);
+      std::memcpy(d + 32 * k, c.Ub(in, pointer, 32 * (repeat + k * block), 32, 32, Access::kRead), 32);
     } else {
       std::memset(d + 32 * k, 0, 32);
     }
@@ -116,7 +117,11 @@ const Inst* StoreStrided(Context& c, const Inst* in) {
   for (int k = 0; k < 8; ++k) {
     const uint32_t bits = BlockBits(m, k);
     if (!(bits & static_cast<uint32_t>(kLaneBits<kBytes>))) continue;
-    uint8_t* to = c.Ub(in, pointer, 32 * ((in->flag ? 0 : repeat) + k * block), 32, 32);
+    uint8_t* to = c.UbPlace(in, pointer, 32 * ((in->flag ? 0 : repeat) + k * block), 32, 32);
+    if (__builtin_expect(c.monitor != nullptr, 0)) {
+      const uint64_t block_mask[4] = {bits, 0, 0, 0};
+      TouchActive<kBytes>(c, in, to - c.ub, kBytes, block_mask, 32 / kBytes);
+    }
     for (int i = 0; i < 4; ++i) {
       uint64_t now, next;
       std::memcpy(&now, to + 8 * i, 8);

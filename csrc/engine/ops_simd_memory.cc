@@ -20,7 +20,7 @@ inline void Copy256(void* to, const void* from) {
 
 // imm: bytes per element of the pointer (the offset's unit)
 inline const uint8_t* Source(Context& c, const Inst* in, int64_t bytes, int64_t alignment) {
-  return c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b) * in->imm, bytes, alignment);
+  return c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b) * in->imm, bytes, alignment, Access::kRead);
 }
 
 // --- loads: d register, a pointer, b offset ---
@@ -101,7 +101,11 @@ PTO_CLONES const Inst* LoadBlockDeinterleave(Context& c, const Inst* in) {
 // --- stores: d register, a pointer, b offset, c mask ---
 
 inline uint8_t* Target(Context& c, const Inst* in, int64_t bytes, int64_t alignment) {
-  return c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b) * in->imm, bytes, alignment);
+  return c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b) * in->imm, bytes, alignment, Access::kWrite);
+}
+// The same where only the lanes of a mask are written; the monitor is told by TouchActive.
+inline uint8_t* MaskedTarget(Context& c, const Inst* in, int64_t bytes, int64_t alignment) {
+  return c.UbPlace(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b) * in->imm, bytes, alignment);
 }
 
 // Bytes from the start of the register to the end of the last active lane.
@@ -123,7 +127,10 @@ PTO_CLONES const Inst* StoreNorm(Context& c, const Inst* in) {
   }
   // Inactive lanes are not accessed, so a tail may end at the end of the memory.
   const int extent = ActiveExtent<kBytes>(m);
-  uint64_t* to = reinterpret_cast<uint64_t*>(Target(c, in, extent, 32));
+  uint64_t* to = reinterpret_cast<uint64_t*>(MaskedTarget(c, in, extent, 32));
+  if (__builtin_expect(c.monitor != nullptr, 0)) {
+    TouchActive<kBytes>(c, in, reinterpret_cast<uint8_t*>(to) - c.ub, kBytes, m, kVectorBytes / kBytes);
+  }
   if (extent == 0) return in + 1;
   const uint64_t* from = reinterpret_cast<const uint64_t*>(c.v + in->d);
   const uint64_t* table = ExpandTable<kBytes>();
@@ -158,7 +165,10 @@ PTO_CLONES const Inst* StorePack(Context& c, const Inst* in) {
     return in + 1;
   }
   const int extent = ActiveExtent<sizeof(Wide)>(m) / static_cast<int>(sizeof(Wide)) * static_cast<int>(sizeof(T));
-  T* to = reinterpret_cast<T*>(Target(c, in, extent, 32));
+  T* to = reinterpret_cast<T*>(MaskedTarget(c, in, extent, 32));
+  if (__builtin_expect(c.monitor != nullptr, 0)) {
+    TouchActive<sizeof(Wide)>(c, in, reinterpret_cast<uint8_t*>(to) - c.ub, sizeof(T), m, kLanes<Wide>);
+  }
   for (int i = 0; i < extent / static_cast<int>(sizeof(T)); ++i) {
     if (LaneActive<sizeof(Wide)>(m, i)) to[i] = static_cast<T>(s[i]);
   }

@@ -49,7 +49,7 @@ void ReadBlock(const Context& c, int64_t block, AlignState& s) {
 // d: state, a: pointer, c: bytes of an element
 const Inst* PrimeLoad(Context& c, const Inst* in) {
   const uint64_t p = c.S<uint64_t>(in->a);
-  c.Ub(in, p, 0, in->c, in->c);
+  c.Ub(in, p, 0, in->c, in->c, Access::kRead);
   ReadBlock(c, BlockOf(OffsetOf(p)), State(c, in->d));
   return in + 1;
 }
@@ -58,7 +58,7 @@ const Inst* PrimeLoad(Context& c, const Inst* in) {
 const Inst* StreamLoad(Context& c, const Inst* in) {
   const uint64_t p = c.S<uint64_t>(in->a);
   const int64_t at = OffsetOf(p);
-  const uint8_t* from = c.Ub(in, p, 0, kVectorBytes, in->c);
+  const uint8_t* from = c.Ub(in, p, 0, kVectorBytes, in->c, Access::kRead);
   const AlignState s = State(c, in->b);
   if (s.kind != kLoadStream) c.Fail(in, "the state belongs to a store stream");
   if (s.block != BlockOf(at)) {
@@ -125,7 +125,7 @@ const Inst* StreamStore(Context& c, const Inst* in) {
     c.Fail(in, "the count is " + std::to_string(count) + ", a register has " + std::to_string(lanes) + " elements");
   }
   const uint64_t p = c.S<uint64_t>(in->e);
-  c.Ub(in, p, 0, count * in->imm, in->imm);
+  c.Ub(in, p, 0, count * in->imm, in->imm, Access::kWrite);
   AlignState s = State(c, in->a);
   Append(c, in, s, OffsetOf(p), c.v + in->c, count * in->imm);
   State(c, in->d) = s;
@@ -136,7 +136,7 @@ const Inst* StreamStore(Context& c, const Inst* in) {
 const Inst* StreamStoreCounted(Context& c, const Inst* in) {
   StreamState& r = c.core->streams;
   const uint64_t p = AddBytes(c.S<uint64_t>(in->e), r.position);
-  c.Ub(in, p, 0, r.squeezed_bytes, in->imm);
+  c.Ub(in, p, 0, r.squeezed_bytes, in->imm, Access::kWrite);
   AlignState s = State(c, in->a);
   Append(c, in, s, OffsetOf(p), c.v + in->c, r.squeezed_bytes);
   State(c, in->d) = s;
@@ -158,14 +158,14 @@ const Inst* FlushCounted(Context& c, const Inst* in) {
 
 // Offsets are in bytes. d: mask, a: pointer, b: offset
 const Inst* LoadMask(Context& c, const Inst* in) {
-  std::memcpy(c.M(in->d), c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b), 32, 32), 32);
+  std::memcpy(c.M(in->d), c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b), 32, 32, Access::kRead), 32);
   return in + 1;
 }
 
 // 16 bytes, every bit twice.
 const Inst* LoadMaskDoubled(Context& c, const Inst* in) {
   uint64_t s[2];
-  std::memcpy(s, c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b), 16, 16), 16);
+  std::memcpy(s, c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b), 16, 16, Access::kRead), 16);
   uint64_t* d = c.M(in->d);
   for (int i = 0; i < 4; ++i) {
     const uint64_t even = SpreadBits(s[i / 2] >> (32 * (i % 2)));
@@ -177,14 +177,14 @@ const Inst* LoadMaskDoubled(Context& c, const Inst* in) {
 // 64 bytes, every second bit.
 const Inst* LoadMaskHalved(Context& c, const Inst* in) {
   uint64_t s[8];
-  std::memcpy(s, c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b), 64, 32), 64);
+  std::memcpy(s, c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b), 64, 32, Access::kRead), 64);
   uint64_t* d = c.M(in->d);
   for (int i = 0; i < 4; ++i) d[i] = EvenBits(s[2 * i]) | EvenBits(s[2 * i + 1]) << 32;
   return in + 1;
 }
 
 const Inst* StoreMask(Context& c, const Inst* in) {
-  std::memcpy(c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b), 32, 32), c.M(in->d), 32);
+  std::memcpy(c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b), 32, 32, Access::kWrite), c.M(in->d), 32);
   return in + 1;
 }
 
@@ -192,7 +192,7 @@ const Inst* StoreMask(Context& c, const Inst* in) {
 const Inst* StoreMaskPacked(Context& c, const Inst* in) {
   const uint64_t* m = c.M(in->d);
   const uint64_t packed[2] = {EvenBits(m[0]) | EvenBits(m[1]) << 32, EvenBits(m[2]) | EvenBits(m[3]) << 32};
-  std::memcpy(c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b), 16, 16), packed, 16);
+  std::memcpy(c.Ub(in, c.S<uint64_t>(in->a), c.S<int64_t>(in->b), 16, 16, Access::kWrite), packed, 16);
   return in + 1;
 }
 
@@ -204,7 +204,7 @@ const Inst* StreamStoreMask(Context& c, const Inst* in) {
   if (in->flag == 4) bits[0] = EvenBits(bits[0]) | EvenBits(bits[1]) << 32;
   const int64_t bytes = 32 / in->flag;
   const uint64_t p = c.S<uint64_t>(in->e);
-  c.Ub(in, p, 0, bytes, in->b);
+  c.Ub(in, p, 0, bytes, in->b, Access::kWrite);
   AlignState s = State(c, in->a);
   Append(c, in, s, OffsetOf(p), reinterpret_cast<const uint8_t*>(bits), bytes);
   State(c, in->d) = s;

@@ -287,6 +287,7 @@ const Inst* SyncThreads(Context& c, const Inst* in) {
     c.Fail(in,
            "only " + std::to_string(c.mask.count) + " of " + std::to_string(c.threads) + " threads reach the barrier");
   }
+  if (__builtin_expect(c.monitor != nullptr, 0)) c.monitor->SyncThreads(c, in);
   return in + 1;
 }
 

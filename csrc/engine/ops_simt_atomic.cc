@@ -3,6 +3,7 @@
 // UB belongs to one core, so plain updates do. GM is shared by the cores, which run at the same time on host threads:
 // updates are atomic on the host, and where the order of the cores can be seen (a used old value, exch, cas, sums of
 // floats) a core first waits until all lower blocks have stopped. Results are those of running block after block.
+#include <algorithm>
 #include <string>
 
 #include "atomic.h"
@@ -17,8 +18,8 @@ template <Space kSpace, class T>
 uint8_t* Address(const Context& c, const Inst* in, uint64_t pointer, int thread) {
   constexpr int64_t kBytes = sizeof(T);
   try {
-    if constexpr (kSpace == Space::kUb) return c.Ub(in, pointer, 0, kBytes, kBytes);
-    uint8_t* address = c.Gm(in, pointer, 0, kBytes, Access::kWrite, kBytes);
+    if constexpr (kSpace == Space::kUb) return c.UbPlace(in, pointer, 0, kBytes, kBytes);
+    uint8_t* address = c.GmPlace(in, pointer, 0, kBytes, Access::kAtomic, kBytes);
     if (OffsetOf(pointer) & (kBytes - 1)) c.FailAlignment(in, OffsetOf(pointer), kBytes);
     if (reinterpret_cast<uintptr_t>(address) & (kBytes - 1))
       c.Fail(in, "the tensor itself is not aligned to its elements");
@@ -38,12 +39,18 @@ const Inst* Atomic(Context& c, const Inst* in) {
   for (int i = c.mask.lo; i < c.mask.hi; ++i) {
     if (!c.mask.all && !c.mask.active[i]) continue;
     uint8_t* address = Address<kSpace, T>(c, in, pointer[i], i);
+    if (__builtin_expect(c.monitor != nullptr, 0)) c.addresses[i] = address - (kSpace == Space::kUb ? c.ub : nullptr);
     const T x = value[i];
     const auto next = [&](T old) {
       if constexpr (kCompare) return BitCast<BitsOf<T>>(old) == BitCast<BitsOf<T>>(compared[i]) ? x : old;
       return F::Do(old, x);
     };
     d[i] = kSpace == Space::kGm ? AtomicUpdate<T>(address, next) : PlainUpdate<T>(address, next);
+  }
+  if (__builtin_expect(c.monitor != nullptr, 0)) {
+    c.monitor->TouchLanes(c, in,
+                          {kSpace == Space::kGm, 0, kSpace == Space::kUb ? c.ub : nullptr, c.addresses,
+                           static_cast<int64_t>(sizeof(T)), Access::kAtomic, nullptr, sizeof(T)});
   }
   return in + 1;
 }
@@ -80,6 +87,7 @@ void CompileAtomic(Builder& b, const Op& op) {
              std::string("a ") + Name(b.Type(op.operands[i]).dtype) + " with a pointer to " + Name(p.dtype));
   }
   b.ExpectSame(value, op.results[0]);
+  b.code().narrowest = std::min(b.code().narrowest, ByteSize(p.dtype));
   DType t = p.dtype;
   const std::string signedness = b.TextAttribute(op, "signedness", "");
   b.Expect(signedness.empty() || signedness == "signed" || signedness == "unsigned",

@@ -1,4 +1,5 @@
 // SIMT loads and stores: per-thread addresses, checked for the active threads only.
+#include <algorithm>
 #include <cstring>
 
 #include "builder.h"
@@ -56,6 +57,12 @@ uint8_t* LaneByAddress(const Context& c, const Inst* in, uint64_t pointer, int64
   }
 }
 
+// What a store writes; d is its lane array.
+template <Access kAccess>
+const uint8_t* Values(const Context& c, const Inst* in) {
+  return kAccess == Access::kWrite ? c.v + in->d : nullptr;
+}
+
 // Offsets of all active threads into c.addresses. Pointer a and offset b; kVaryingPointer: a is a lane array and
 // `pointer` unused. Bounds and alignment are checked here, so the access loops need no checks.
 template <Space kSpace, Access kAccess, class Offset>
@@ -73,8 +80,18 @@ uint8_t* Addresses(Context& c, const Inst* in, int64_t element, int64_t bytes, i
       if (!first) first = at;
       address[i] = at - first;
     }
+    if (c.monitor)
+      c.monitor->TouchLanes(c, in, {true, 0, first, address, bytes, kAccess, Values<kAccess>(c, in), element});
     return first;
   }
+  const auto told = [&] {
+    if (__builtin_expect(c.monitor != nullptr, 0)) {
+      const uint32_t tensor = kSpace == Space::kGm ? ObjectOf(pointer) : 0;
+      c.monitor->TouchLanes(
+          c, in, {kSpace == Space::kGm, tensor, w.data, address, bytes, kAccess, Values<kAccess>(c, in), element});
+    }
+    return w.data;
+  };
   if (c.mask.all) {
     int64_t bad = 0;
     for (int i = lo; i < hi; ++i) {
@@ -83,7 +100,7 @@ uint8_t* Addresses(Context& c, const Inst* in, int64_t element, int64_t bytes, i
       bad |= a | (w.limit - a);
       bad |= (a & (alignment - 1)) ? INT64_MIN : 0;
     }
-    if (__builtin_expect(bad >= 0, 1)) return w.data;
+    if (__builtin_expect(bad >= 0, 1)) return told();
   }
   for (int i = lo; i < hi; ++i) {
     if (!c.mask.all && !c.mask.active[i]) continue;
@@ -91,7 +108,7 @@ uint8_t* Addresses(Context& c, const Inst* in, int64_t element, int64_t bytes, i
     address[i] = a;
     if (a < 0 || a > w.limit || (a & (alignment - 1))) FailLane<kSpace>(c, in, pointer, a, bytes, alignment, i);
   }
-  return w.data;
+  return told();
 }
 
 template <class F>
@@ -146,7 +163,7 @@ PTO_CLONES const Inst* AccessAny(Context& c, const Inst* in) {
   const uint64_t* pointer = c.V<uint64_t>(in->a);
   const int64_t* off = c.V<int64_t>(in->b);
   const int64_t n = in->e, bytes = static_cast<int64_t>(sizeof(T)) * n;
-  ForActive(c, [&](int i) {
+  const auto place = [&](int i) {
     const Window w = Open<kSpace>(c, in, pointer[i], bytes);
     const int64_t delta = off[i] * static_cast<int64_t>(sizeof(T)), a = w.base + delta;
     uint8_t* first;
@@ -156,6 +173,18 @@ PTO_CLONES const Inst* AccessAny(Context& c, const Inst* in) {
       if (a < 0 || a > w.limit || (a & (in->c - 1))) FailLane<kSpace>(c, in, pointer[i], a, bytes, in->c, i);
       first = w.data + a;
     }
+    return first;
+  };
+  if (__builtin_expect(c.monitor != nullptr, 0)) {
+    uint8_t* const base = kSpace == Space::kUb ? c.ub : nullptr;
+    ForActive(c,
+              [&](int i) { c.addresses[i] = reinterpret_cast<intptr_t>(place(i)) - reinterpret_cast<intptr_t>(base); });
+    c.monitor->TouchLanes(c, in,
+                          {kSpace == Space::kGm, 0, base, c.addresses, bytes, kLoad ? Access::kRead : Access::kWrite,
+                           Values<kLoad ? Access::kRead : Access::kWrite>(c, in), sizeof(T)});
+  }
+  ForActive(c, [&](int i) {
+    uint8_t* const first = place(i);
     for (int64_t k = 0; k < n; ++k) {
       uint8_t* at = first + k * static_cast<int64_t>(sizeof(T));
       T* lane = c.V<T>(in->d) + k * c.threads + i;
@@ -243,6 +272,7 @@ void CompileAccess(Builder& b, const Op& op, bool load) {
   b.Expect(v.kind == Kind::kScalar || v.kind == Kind::kShortVector,
            "only scalars and short vectors can be loaded and stored");
   const int bytes = ByteSize(p.dtype);
+  b.code().narrowest = std::min(b.code().narrowest, bytes);
   b.Expect(ByteSize(v.dtype) == bytes, std::string("a ") + Name(v.dtype) + " through a pointer to " + Name(p.dtype));
   b.Expect(b.IntegerAttribute(op, "bypass", 0) == 0, "the uncached forms do not exist in a simt region");
   const uint32_t n = v.kind == Kind::kShortVector ? v.lanes : 1;

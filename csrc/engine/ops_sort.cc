@@ -41,8 +41,8 @@ bool RunSort(Core& core, const Command& command) {
   const int64_t repeat = static_cast<int64_t>(v[3]), bytes = half ? 2 : 4;
   if (repeat < 0 || repeat > 255) c.Fail(in, "repeat is " + std::to_string(repeat) + ", it must be 0 to 255");
   for (int64_t r = 0; r < repeat; ++r) {
-    const uint8_t* scores = c.Ub(in, v[1], r * kGroup * bytes, kGroup * bytes, 32);
-    const uint8_t* indices = c.Ub(in, v[2], r * kGroup * 4, kGroup * 4, 32);
+    const uint8_t* scores = c.Ub(in, v[1], r * kGroup * bytes, kGroup * bytes, 32, Access::kRead);
+    const uint8_t* indices = c.Ub(in, v[2], r * kGroup * 4, kGroup * 4, 32, Access::kRead);
     Record records[kGroup];
     for (int i = 0; i < kGroup; ++i) {
       records[i].score = 0;
@@ -51,7 +51,7 @@ bool RunSort(Core& core, const Command& command) {
     }
     std::stable_sort(records, records + kGroup,
                      [half](const Record& a, const Record& b) { return Key(a.score, half) > Key(b.score, half); });
-    std::memcpy(c.Ub(in, v[0], r * kGroup * kRecord, sizeof(records), 32), records, sizeof(records));
+    std::memcpy(c.Ub(in, v[0], r * kGroup * kRecord, sizeof(records), 32, Access::kWrite), records, sizeof(records));
   }
   return true;
 }
@@ -86,7 +86,8 @@ bool RunMerge(Core& core, const Command& command) {
   std::vector<Record> out;
   for (int64_t r = 0; r < repeat; ++r) {
     const uint8_t* list[4] = {};
-    for (int i = 0; i < lists; ++i) list[i] = c.Ub(in, v[1 + i], r * total * kRecord, length[i] * kRecord, kRecord);
+    for (int i = 0; i < lists; ++i)
+      list[i] = c.Ub(in, v[1 + i], r * total * kRecord, length[i] * kRecord, kRecord, Access::kRead);
     int64_t used[4] = {};
     out.clear();
     while (static_cast<int64_t>(out.size()) < total) {
@@ -107,7 +108,8 @@ bool RunMerge(Core& core, const Command& command) {
       ++used[best];
     }
     const int64_t bytes = static_cast<int64_t>(out.size()) * kRecord;
-    std::memcpy(c.Ub(in, v[0], r * total * kRecord, bytes, kRecord), out.data(), static_cast<size_t>(bytes));
+    std::memcpy(c.Ub(in, v[0], r * total * kRecord, bytes, kRecord, Access::kWrite), out.data(),
+                static_cast<size_t>(bytes));
   }
   return true;
 }

@@ -8,31 +8,25 @@ namespace pto::engine {
 
 // --- draining ---
 
-bool Core::RunPipe(Pipe p) {
+bool Core::RunCommand(Pipe p) {
   CommandQueue& q = queues_[p];
+  if (q.Empty()) return false;
+  const Command c = q.Head();
+  if (__builtin_expect(monitor_ != nullptr, 0)) {
+    monitor_->Start(*this, p, c);
+    if (!c.fn(*this, c)) return false;
+    monitor_->Done(*this, p, c);
+  } else if (!c.fn(*this, c)) {
+    return false;
+  }
+  q.Pop();
+  return true;
+}
+
+bool Core::RunPipe(Pipe p) {
   bool progress = false;
-  while (!q.Empty()) {
-    const Command c = q.Head();
-    if (!c.fn(*this, c)) break;
-    q.Pop();
-    progress = true;
-  }
+  while (RunCommand(p)) progress = true;
   return progress;
-}
-
-void InOrderPolicy::AfterIssue(Core& core, Pipe pipe) {
-  // A flag that was set may let another pipe go on.
-  if (core.RunPipe(pipe) && !core.QueuesEmpty()) Drain(core);
-}
-
-bool InOrderPolicy::Drain(Core& core) {
-  bool any = false, progress = true;
-  while (progress) {
-    progress = false;
-    for (int p = 0; p < kPipes; ++p) progress |= core.RunPipe(static_cast<Pipe>(p));
-    any |= progress;
-  }
-  return any;
 }
 
 bool Core::QueuesEmpty() const {
@@ -140,6 +134,7 @@ void Core::SetFlag(const Inst* in, Pipe src, Pipe dst, int id) {
     Fail(in, "flag " + FlagName(src, dst, id) + " is set again before any wait for it", kPipeNames[src]);
   }
   flags_[src][dst] |= bit;
+  Signal(src, {SyncPoint::kFlag, src, dst, id});
 }
 
 // --- instructions ---
@@ -161,7 +156,10 @@ bool RunWait(Core& core, const Command& c) {
   return core.TestAndClear(static_cast<Pipe>(c.inst->b), static_cast<Pipe>(c.inst->c), static_cast<int>(c.values[0]));
 }
 
-bool RunBarrier(Core&, const Command&) { return true; }
+bool RunBarrier(Core& core, const Command& c) {
+  core.Waited(static_cast<Pipe>(c.inst->b), {SyncPoint::kBarrier, static_cast<int>(c.inst->b)});
+  return true;
+}
 
 // a: event id slot, b: source pipe, c: destination pipe
 const Inst* SetQueued(Context& c, const Inst* in) {
@@ -201,12 +199,22 @@ const Inst* Barrier(Context& c, const Inst* in) {
 }
 
 const Inst* BarrierAll(Context& c, const Inst* in) {
-  if (c.core->QueuesEmpty()) return in + 1;
+  if (c.core->QueuesEmpty()) {
+    c.core->Waited(kPipeS, {SyncPoint::kBarrier, kPipeAll});
+    return in + 1;
+  }
   c.core->Park(in);
   return nullptr;
 }
 
-const Inst* Nothing(Context&, const Inst* in) { return in + 1; }
+// a: classes of accesses before it, b: of those behind it. Here everything in a vector function happens in program
+// order; a monitor knows what the hardware may reorder.
+const Inst* MemBar(Context& c, const Inst* in) {
+  if (__builtin_expect(c.monitor != nullptr, 0)) {
+    c.monitor->MemBar(c, in, static_cast<uint8_t>(in->a), static_cast<uint8_t>(in->b));
+  }
+  return in + 1;
+}
 
 void CompileFlag(Builder& b, const Op& op, bool set) {
   b.ExpectCounts(op, 1, 0);
@@ -228,17 +236,29 @@ void CompileBarrier(Builder& b, const Op& op) {
   b.Emit(p == kPipeAll ? &BarrierAll : &Barrier).b = p;
 }
 
-// Inside a vector function everything happens in program order here, so memory is ordered already.
+struct BarrierKind {
+  const char* name;
+  uint8_t first, second;
+};
+
 void CompileMemBar(Builder& b, const Op& op) {
-  static const char* const kKinds[] = {"VV_ALL", "VST_VLD", "VLD_VST", "VST_VST", "VS_ALL", "VST_LD",
-                                       "VLD_ST", "VST_ST",  "SV_ALL",  "ST_VLD",  "LD_VST", "ST_VST",
-                                       "SS_ALL", "ST_LD",   "LD_ST",   "ST_ST"};
+  constexpr uint8_t kVld = Monitor::kVectorLoad, kVst = Monitor::kVectorStore, kLd = Monitor::kScalarLoad,
+                    kSt = Monitor::kScalarStore, kV = kVld | kVst, kS = kLd | kSt;
+  static const BarrierKind kKinds[] = {
+      {"VV_ALL", kV, kV}, {"VST_VLD", kVst, kVld}, {"VLD_VST", kVld, kVst}, {"VST_VST", kVst, kVst},
+      {"VS_ALL", kV, kS}, {"VST_LD", kVst, kLd},   {"VLD_ST", kVld, kSt},   {"VST_ST", kVst, kSt},
+      {"SV_ALL", kS, kV}, {"ST_VLD", kSt, kVld},   {"LD_VST", kLd, kVst},   {"ST_VST", kSt, kVst},
+      {"SS_ALL", kS, kS}, {"ST_LD", kSt, kLd},     {"LD_ST", kLd, kSt},     {"ST_ST", kSt, kSt},
+  };
   b.ExpectCounts(op, 0, 0);
   const std::string kind = b.TextAttribute(op, "kind", "");
-  bool known = false;
-  for (const char* k : kKinds) known |= kind == k;
-  b.Expect(known, "unknown kind " + kind);
-  b.Emit(&Nothing);
+  const BarrierKind* found = nullptr;
+  for (const BarrierKind& k : kKinds) {
+    if (kind == k.name) found = &k;
+  }
+  b.Expect(found, "unknown kind " + kind);
+  Inst& in = b.Emit(&MemBar);
+  in.a = found->first, in.b = found->second;
 }
 
 bool RunVector(Core& core, const Command& c) {

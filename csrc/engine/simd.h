@@ -69,6 +69,21 @@ inline void ZeroInactive(void* d, const uint64_t* m) {
   for (int i = 0; i < 32; ++i) r[i] &= lanes[i];
 }
 
+// Tells the monitor of a store of the active lanes: lane i writes `bytes` bytes at offset + i * bytes of UB.
+template <int kBytes>
+inline void TouchActive(const Context& c, const Inst* in, int64_t offset, int bytes, const uint64_t* m, int lanes) {
+  for (int i = 0; i < lanes;) {
+    if (!LaneActive<kBytes>(m, i)) {
+      ++i;
+      continue;
+    }
+    int end = i + 1;
+    while (end < lanes && LaneActive<kBytes>(m, end)) ++end;
+    c.monitor->Touch(c, in, c.ub_memory, offset + i * bytes, (end - i) * bytes, Access::kWrite);
+    i = end;
+  }
+}
+
 // Bits 0, 2, 4, ... as the low half.
 inline uint64_t EvenBits(uint64_t x) {
   x &= UINT64_C(0x5555555555555555);

@@ -18,8 +18,20 @@ inline bool UnitsAre(const CubeMemory& m, int64_t first, int64_t bytes, uint8_t 
   return true;
 }
 
-inline void ChangeUnits(CubeMemory& m, int64_t first, int64_t bytes, uint8_t value) {
-  for (int64_t u = first / kUnitBytes; u <= (first + bytes - 1) / kUnitBytes; ++u) m.unit_set[u] = value;
+// By a mad (to 1) or the fixpipe (to 0), at the end of its command.
+inline void ChangeUnits(const Core& core, Pipe pipe, CubeMemory& m, int64_t first, int64_t bytes, uint8_t value) {
+  for (int64_t u = first / kUnitBytes; u <= (first + bytes - 1) / kUnitBytes; ++u) {
+    m.unit_set[u] = value;
+    core.Signal(pipe, {SyncPoint::kUnit, static_cast<int>(u), value});
+  }
+}
+
+// All units had the value that the command waits for.
+inline void UnitsPassed(Core& core, Pipe pipe, int64_t first, int64_t bytes, uint8_t value) {
+  if (!core.monitor()) return;
+  for (int64_t u = first / kUnitBytes; u <= (first + bytes - 1) / kUnitBytes; ++u) {
+    core.Waited(pipe, {SyncPoint::kUnit, static_cast<int>(u), value});
+  }
 }
 
 }  // namespace pto::engine

@@ -25,6 +25,7 @@
 #include "engine/float16.h"
 #include "ffi/npu_call.h"
 #include "ffi/npu_library.h"
+#include "ffi/session.h"
 #include "ffi/settings.h"
 
 namespace pto::ffi {
@@ -286,7 +287,9 @@ class PtoModuleObj : public tf::ModuleObj {
       return;
     }
     try {
-      engine::Launch(*program_, entry.name, values, grid, options, nullptr);
+      LaunchInSession(*program_, {entry.name, program_->source_file(), text_}, values, grid, options, nullptr);
+    } catch (const BadSetting& bad) {
+      Throw(kConfigurationError, bad.message + "\n  instead: " + bad.advice);
     } catch (const engine::Error& error) {
       Throw(kSimulationError, Located(error));
     }

@@ -55,6 +55,34 @@ uint64_t InterleavingSeed() {
   return *seed;
 }
 
+SimulationChecks ParseChecks(const std::string& check, const std::string& policy) {
+  SimulationChecks found;
+  if (check == "full") {
+    found.check = engine::Check::kFull;
+  } else if (check == "bounds") {
+    found.check = engine::Check::kBounds;
+  } else if (!check.empty() && check != "off") {
+    throw BadSetting{"TILELANG_PTO_SIM_CHECK=" + check + " is not a mode", "use off, bounds or full"};
+  }
+  const std::string prefix = "random:";
+  if (policy == "eager") {
+    found.policy = engine::Policy::kEager;
+  } else if (policy.compare(0, prefix.size(), prefix) == 0) {
+    const std::optional<uint64_t> seed = Number(policy.substr(prefix.size()));
+    if (!seed)
+      throw BadSetting{"TILELANG_PTO_SIM_POLICY=" + policy + " has no seed",
+                       "use random:SEED with a number of at most 18 digits"};
+    found.policy = engine::Policy::kRandom, found.seed = *seed;
+  } else if (!policy.empty() && policy != "late") {
+    throw BadSetting{"TILELANG_PTO_SIM_POLICY=" + policy + " is not a policy", "use late, eager or random:SEED"};
+  }
+  return found;
+}
+
+SimulationChecks ChecksFromEnvironment() {
+  return ParseChecks(Read("TILELANG_PTO_SIM_CHECK"), Read("TILELANG_PTO_SIM_POLICY"));
+}
+
 engine::MadOrder MadOrder() {
   const std::string text = Read("TILELANG_PTO_MAD_ORDER");
   engine::MadOrder order;

@@ -23,6 +23,19 @@ std::optional<uint64_t> Perturbation();
 // TILELANG_PTO_SEED: how the cores of a block take turns, 0 for equal turns.
 uint64_t InterleavingSeed();
 
+// What a launch checks, and in which order the pipes do what nothing orders.
+struct SimulationChecks {
+  engine::Check check = engine::Check::kOff;
+  engine::Policy policy = engine::Policy::kLate;
+  uint64_t seed = 0;
+};
+
+// check: off, bounds or full; policy: late, eager or random:SEED. Empty: the default.
+SimulationChecks ParseChecks(const std::string& check, const std::string& policy);
+
+// TILELANG_PTO_SIM_CHECK and TILELANG_PTO_SIM_POLICY.
+SimulationChecks ChecksFromEnvironment();
+
 // TILELANG_PTO_MAD_ORDER: how a mad adds its products.
 engine::MadOrder MadOrder();
 

@@ -6,34 +6,21 @@
 #include <tvm/ffi/reflection/registry.h>
 #include <tvm/ffi/string.h>
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
 #include "engine/float16.h"
+#include "ffi/json_text.h"
+#include "ffi/session.h"
+#include "ffi/settings.h"
 
 namespace pto {
 namespace {
 
 namespace tf = tvm::ffi;
-
-std::string Quoted(const std::string& s) {
-  std::string out = "\"";
-  for (unsigned char ch : s) {
-    if (ch == '"' || ch == '\\') {
-      out += '\\';
-      out += static_cast<char>(ch);
-    } else if (ch < 0x20) {
-      char buffer[8];
-      std::snprintf(buffer, sizeof(buffer), "\\u%04x", ch);
-      out += buffer;
-    } else {
-      out += static_cast<char>(ch);
-    }
-  }
-  return out + "\"";
-}
+using ffi::Quoted;
+using ffi::StatsText;
 
 // {"error": {...}}: the caller raises it with its parts.
 std::string ErrorText(const engine::Error& e) {
@@ -42,24 +29,6 @@ std::string ErrorText(const engine::Error& e) {
          ", \"op\": " + Quoted(p.op) + ", \"file\": " + Quoted(p.file) + ", \"line\": " + std::to_string(p.line) +
          ", \"core\": " + std::to_string(p.core) + ", \"core_name\": " + Quoted(p.core_name) +
          ", \"pipe\": " + Quoted(p.pipe) + "}}";
-}
-
-std::string StatsText(const engine::LaunchStats& s) {
-  std::string out = "{";
-  auto add = [&](const char* key, int64_t value) {
-    out += (out.size() > 1 ? ", " : "") + Quoted(key) + ": " + std::to_string(value);
-  };
-  add("cores", s.cores);
-  add("scalar_instructions", s.scalar_instructions);
-  add("vector_instructions", s.vector_instructions);
-  add("vf_scalar_instructions", s.vf_scalar_instructions);
-  add("simt_thread_instructions", s.simt_thread_instructions);
-  add("vector_functions", s.vector_functions);
-  add("dma_commands", s.dma_commands);
-  add("dma_bytes", s.dma_bytes);
-  add("mad_commands", s.mad_commands);
-  add("mad_operations", s.mad_operations);
-  return out + "}";
 }
 
 engine::Error Refusal(const std::string& function, const std::string& message) {
@@ -105,7 +74,7 @@ engine::Arg ScalarArg(const std::string& function, const engine::Parameter& p, c
 
 std::string Launch(const tf::Bytes& bytes, const std::string& name, const tf::Array<tf::Any>& values, int64_t grid,
                    int64_t host_threads, int64_t max_steps, int64_t perturbation, const std::string& mad_order,
-                   int64_t seed) {
+                   int64_t seed, const std::string& text) {
   try {
     const auto program = engine::Program::Parse(bytes.data(), bytes.size());
     const engine::Function* f = program->Find(name);
@@ -137,8 +106,10 @@ std::string Launch(const tf::Bytes& bytes, const std::string& name, const tf::Ar
     }
     options.interleaving_seed = static_cast<uint64_t>(seed);
     engine::LaunchStats stats;
-    engine::Launch(*program, name, args, grid, options, &stats);
+    ffi::LaunchInSession(*program, {name, program->source_file(), text}, args, grid, options, &stats);
     return StatsText(stats);
+  } catch (const ffi::BadSetting& bad) {
+    return "{\"setting\": {\"message\": " + Quoted(bad.message) + ", \"advice\": " + Quoted(bad.advice) + "}}";
   } catch (const engine::Error& e) {
     return ErrorText(e);
   }
@@ -167,9 +138,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   tf::reflection::GlobalDef()
       .def("tilelang_pto.sim_launch",
            [](tf::Bytes program, tf::String function, tf::Array<tf::Any> args, int64_t grid, int64_t host_threads,
-              int64_t max_steps, int64_t perturbation, tf::String mad_order, int64_t seed) {
+              int64_t max_steps, int64_t perturbation, tf::String mad_order, int64_t seed, tf::String text) {
              return tf::String(Launch(program, std::string(function), args, grid, host_threads, max_steps, perturbation,
-                                      std::string(mad_order), seed));
+                                      std::string(mad_order), seed, std::string(text)));
            })
       .def("tilelang_pto.sim_accuracy", [] { return tf::String(AccuracyText()); })
       .def("tilelang_pto.sim_ops", [] { return Ops(); });

@@ -1,0 +1,440 @@
+#include "hazards.h"
+
+#include <algorithm>
+
+namespace pto::engine {
+namespace {
+
+// Accesses to GM that are kept for a block.
+constexpr size_t kMostGmAccesses = 4'000'000;
+
+bool IsScalarUnit(const Context& c) { return c.pipe[0] == 'S' && c.pipe[1] == 0; }
+
+bool IsVectorCode(const Context& c) { return c.code != &c.core->function().code; }
+
+const char* Hazard(bool first_writes, bool second_writes) {
+  return first_writes ? (second_writes ? "WAW" : "RAW") : "WAR";
+}
+
+std::string Bytes(int64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+
+}  // namespace
+
+HazardMonitor::HazardMonitor(const CompiledFunction& function, const LaunchOptions& options,
+                             const BarrierClocks& barriers)
+    : function_(function), full_(options.check == Check::kFull), barriers_(barriers), shadow_(options.ub_bytes) {
+  for (int i = 0; i < IntraFlags::kVectorCores; ++i) {
+    vector_order_.emplace_back(options.ub_bytes);
+    thread_races_.emplace_back(options.ub_bytes);
+  }
+}
+
+void HazardMonitor::Reset(int64_t block) {
+  block_ = block;
+  for (int a = 0; a < kAgents; ++a) {
+    agents_[a] = Agent();
+    executed_[a].clear();
+  }
+  for (int core = 0; core < kCoresOfBlock; ++core) {
+    executions_[core].clear();
+    scalar_[core].assign(1, Clock());
+    for (auto& source : flags_[core]) {
+      for (auto& destination : source) std::fill(std::begin(destination), std::end(destination), Clock());
+    }
+    for (auto& token : tokens_[core]) std::fill(std::begin(token), std::end(token), Clock());
+    std::fill(std::begin(sets_[core]), std::end(sets_[core]), 0);
+    std::fill(std::begin(waits_[core]), std::end(waits_[core]), 0);
+  }
+  for (auto& core : intra_) {
+    for (auto& direction : core) {
+      for (auto& flag : direction) flag.clear();
+    }
+  }
+  units_.clear();
+  running_ = Running();
+  shadow_.Reset();
+  history_ = BlockHistory();
+  history_.block = block;
+  places_.clear();
+}
+
+void HazardMonitor::Finish(GmHistory* history) {
+  if (full_ && !history_.accesses.empty()) history->Add(std::move(history_));
+  history_ = BlockHistory();
+}
+
+std::vector<Finding> HazardMonitor::Findings() const {
+  std::vector<Finding> all;
+  for (const auto& [key, finding] : findings_) all.push_back(finding);
+  return all;
+}
+
+// --- clocks ---
+
+Clock HazardMonitor::Snapshot(int agent) const {
+  Clock clock = agents_[agent].knows;
+  const bool running = running_.core && running_.agent == agent;
+  clock.at[agent] = agents_[agent].done + (running ? 1 : 0);
+  return clock;
+}
+
+void HazardMonitor::Learn(int agent, const Clock& clock) {
+  agents_[agent].knows.Join(clock);
+  agents_[agent].gm_clock = 0;
+}
+
+void HazardMonitor::LearnScalar(const Core& core, const Clock& clock) {
+  const int agent = AgentOf(core, kPipeS);
+  Learn(agent, clock);
+  scalar_[core.slot()].push_back(agents_[agent].knows);
+}
+
+void HazardMonitor::Signal(const Core& core, Pipe pipe, const SyncPoint& p) {
+  if (!full_) return;
+  const int slot = core.slot(), agent = AgentOf(core, pipe);
+  switch (p.kind) {
+    case SyncPoint::kFlag:
+      flags_[slot][p.a][p.b][p.c] = Snapshot(agent);
+      break;
+    case SyncPoint::kToken:
+      tokens_[slot][p.a][pipe].Join(Snapshot(agent));
+      break;
+    case SyncPoint::kIntra:
+      intra_[p.a][p.b][p.c].push_back(Snapshot(agent));
+      break;
+    case SyncPoint::kUnit:
+      units_[{p.a, p.b}] = Snapshot(agent);
+      break;
+    case SyncPoint::kCross: {
+      const int barrier = p.a * CrossFlags::kIds + p.b;
+      history_.sets.push_back({static_cast<uint8_t>(barrier), ++sets_[slot][barrier], Snapshot(agent)});
+      break;
+    }
+    case SyncPoint::kBarrier:
+      break;
+  }
+}
+
+void HazardMonitor::Wait(const Core& core, Pipe pipe, const SyncPoint& p) {
+  if (!full_) return;
+  const int slot = core.slot(), agent = AgentOf(core, pipe);
+  Clock clock;
+  switch (p.kind) {
+    case SyncPoint::kFlag:
+      clock = flags_[slot][p.a][p.b][p.c];
+      break;
+    case SyncPoint::kToken:
+      // Two pairs on one pipe do not order it with itself.
+      for (int other = 0; other < kPipes; ++other) {
+        if (other != pipe) clock.Join(tokens_[slot][p.a][other]);
+      }
+      break;
+    case SyncPoint::kIntra:
+      clock = intra_[p.a][p.b][p.c].front();
+      intra_[p.a][p.b][p.c].pop_front();
+      break;
+    case SyncPoint::kUnit: {
+      auto it = units_.find({p.a, p.b});
+      if (it != units_.end()) clock = it->second;
+      break;
+    }
+    case SyncPoint::kCross: {
+      const int barrier = p.a * CrossFlags::kIds + p.b;
+      const uint32_t round = ++waits_[slot][barrier];
+      for (const BarrierSet& set : history_.sets) {
+        if (set.barrier == barrier && set.round == round) clock.Join(set.clock);
+      }
+      clock.JoinRounds(barriers_.Get(barrier, round));
+      break;
+    }
+    case SyncPoint::kBarrier:
+      if (p.a == kPipeAll) {
+        for (int q = 0; q < kPipes; ++q) clock.Join(Snapshot(slot * kPipes + q));
+      } else {
+        clock.at[agent] = agents_[agent].done;
+      }
+      break;
+  }
+  if (pipe == kPipeS) {
+    LearnScalar(core, clock);
+  } else {
+    Learn(agent, clock);
+  }
+}
+
+void HazardMonitor::AddRound(int barrier, uint32_t round, BarrierRounds* rounds) const {
+  for (const BarrierSet& set : history_.sets) {
+    if (set.barrier != barrier || set.round != round) continue;
+    for (int i = 0; i < kBarriers; ++i) (*rounds)[i] = std::max((*rounds)[i], set.clock.rounds[i]);
+  }
+}
+
+// --- commands ---
+
+void HazardMonitor::Begin(const Core& core, int agent, const Code* code, const Inst* inst, int64_t issued) {
+  running_ = Running();
+  running_.core = &core;
+  running_.agent = agent;
+  running_.code = code;
+  Agent& a = agents_[agent];
+  if (executed_[agent].size() > a.done) return;  // had to stay
+  std::vector<uint32_t>& counts = executions_[core.slot()];
+  const Code& scalar_code = core.function().code;
+  counts.resize(scalar_code.insts.size());
+  executed_[agent].push_back({code, inst, issued, ++counts[Index(scalar_code, inst)]});
+}
+
+void HazardMonitor::End() {
+  const int agent = running_.agent;
+  Agent& a = agents_[agent];
+  if (full_) {
+    shadow_.Fold(static_cast<uint8_t>(agent), a.done + 1,
+                 [&](uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write) {
+                   Conflict(agent, granule, r, mask, inst, write);
+                 });
+  } else {
+    shadow_.Discard();
+  }
+  ++a.done;
+  running_ = Running();
+}
+
+void HazardMonitor::Start(const Core& core, Pipe pipe, const Command& command) {
+  const int agent = AgentOf(core, pipe);
+  Begin(core, agent, &core.function().code, command.inst, command.issued);
+  Agent& a = agents_[agent];
+  if (a.scalar_version != command.waits) {
+    a.scalar_version = command.waits;
+    Learn(agent, scalar_[core.slot()][full_ ? command.waits : 0]);
+  }
+  if (pipe == kPipeV) vector_order_[static_cast<size_t>(core.sub_block)].Begin();
+}
+
+void HazardMonitor::Done(const Core&, Pipe, const Command&) { End(); }
+
+template <class F>
+void HazardMonitor::InCommand(const Context& c, const Inst* in, F f) {
+  if (!IsScalarUnit(c)) {
+    executed_[running_.agent].back().code = c.code;
+    f();
+    return;
+  }
+  const Running before = running_;  // of a command that had to stay
+  Begin(*c.core, AgentOf(*c.core, kPipeS), c.code, in, *c.core->progress().instructions);
+  f();
+  End();
+  running_ = before;
+}
+
+// --- accesses ---
+
+void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes,
+                          Access access) {
+  if (bytes <= 0) return;
+  InCommand(c, in, [&] {
+    const uint32_t inst = Index(*c.code, in);
+    const Pipe pipe = PipeOf(running_.agent);
+    const bool strict = pipe == kPipeS || pipe == kPipeMte3;
+    if (!shadow_.Touch(memory, offset, bytes, access, inst, strict)) {
+      Uninitialised(c, in, memory, offset, bytes, strict);
+    }
+    if (!full_ || pipe != kPipeV || !IsVectorCode(c) || c.code->simt) return;
+    const bool write = access != Access::kRead, scalar = in->counter != kCountVector;
+    vector_order_[static_cast<size_t>(c.core->sub_block)].Touch(
+        *c.code, inst, scalar, write, offset, bytes,
+        [&](uint32_t earlier, bool earlier_write, int64_t from, int64_t to) {
+          Finding f;
+          f.kind = "race";
+          f.hazard = Hazard(earlier_write, write);
+          f.memory = kMemoryNames[static_cast<int>(memory)];
+          f.begin = from, f.end = to;
+          f.first = Place(running_.agent, agents_[running_.agent].done + 1, earlier, earlier_write);
+          f.second = Place(running_.agent, agents_[running_.agent].done + 1, inst, write);
+          const bool earlier_scalar = c.code->insts[earlier].counter != kCountVector;
+          const auto name = [](bool is_scalar, bool writes) {
+            return std::string(is_scalar ? "" : "V") + (writes ? "ST" : "LD");
+          };
+          f.missing = "no mem_bar(\"" + name(earlier_scalar, earlier_write) + "_" + name(scalar, write) +
+                      "\") between them in the vector function";
+          Report(std::move(f));
+        });
+  });
+}
+
+void HazardMonitor::TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) {
+  if (!full_ || range.bytes <= 0) return;
+  InCommand(c, in, [&] { AddGm(c, in, range, access); });
+}
+
+void HazardMonitor::AddGm(const Context& c, const Inst* in, const GmRange& range, Access access) {
+  Agent& a = agents_[running_.agent];
+  if (!running_.gm_command) {
+    const Executed& e = executed_[running_.agent].back();
+    history_.commands.push_back({static_cast<uint8_t>(running_.agent), a.done + 1, e.issued, e.execution});
+    running_.gm_command = static_cast<uint32_t>(history_.commands.size());
+  }
+  if (!a.gm_clock) {
+    history_.clocks.push_back(a.knows);
+    a.gm_clock = static_cast<uint32_t>(history_.clocks.size());
+  }
+  const uint32_t inst = Index(*c.code, in);
+  auto [place, fresh] = places_.try_emplace({c.code, inst}, static_cast<uint32_t>(history_.places.size()));
+  if (fresh) history_.places.push_back({c.code->debug[inst].op, c.code->debug[inst].line});
+  const uint64_t begin = reinterpret_cast<uintptr_t>(range.address), end = begin + static_cast<uint64_t>(range.bytes);
+  const uint32_t command = running_.gm_command - 1;
+  if (!history_.accesses.empty()) {
+    GmAccess& last = history_.accesses.back();
+    if (last.command == command && last.end == begin && last.access == access && last.line == place->second) {
+      last.end = end;
+      return;
+    }
+  }
+  if (history_.accesses.size() >= kMostGmAccesses) {
+    history_.cut = true;
+    return;
+  }
+  GmAccess entry;
+  entry.begin = begin, entry.end = end;
+  entry.offset = range.offset, entry.tensor = range.tensor;
+  entry.clock = a.gm_clock - 1, entry.command = command, entry.line = place->second;
+  entry.access = access;
+  history_.accesses.push_back(entry);
+}
+
+void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAccess& access) {
+  const uint32_t inst = Index(*c.code, in);
+  const Memory memory = c.ub_memory;
+  executed_[running_.agent].back().code = c.code;
+  // Runs of threads with adjacent bytes count as one access of the command.
+  int64_t from = 0, to = 0;
+  const auto flush = [&] {
+    if (to == from) return;
+    if (access.gm) {
+      if (!full_) return;
+      GmRange range;
+      range.address = reinterpret_cast<const uint8_t*>(reinterpret_cast<intptr_t>(access.base) + from);
+      range.tensor = access.tensor, range.offset = access.tensor ? from : 0, range.bytes = to - from;
+      AddGm(c, in, range, access.access);
+    } else if (!shadow_.Touch(memory, from, to - from, access.access, inst, true)) {
+      Uninitialised(c, in, memory, from, to - from, true);
+    }
+  };
+  for (int i = c.mask.lo; i < c.mask.hi; ++i) {
+    if (!c.mask.all && !c.mask.active[i]) continue;
+    const int64_t at = access.addresses[i];
+    if (at != to) {
+      flush();
+      from = at;
+    }
+    to = at + access.bytes;
+  }
+  flush();
+  if (!full_) return;
+  ThreadRaces& races = thread_races_[static_cast<size_t>(c.core->sub_block)];
+  if (!running_.lanes) {
+    running_.lanes = true;
+    races.Begin(c.code->narrowest);
+  }
+  races.Touch(c, inst, access,
+              [&](const ThreadRaces::Side& first, const ThreadRaces::Side& second, int64_t at, int64_t bytes) {
+                Finding f;
+                f.kind = "race";
+                f.hazard = Hazard(first.write, second.write);
+                f.memory = access.gm ? "GM" : kMemoryNames[static_cast<int>(memory)];
+                f.begin = at, f.end = at + bytes;
+                f.first = Place(running_.agent, agents_[running_.agent].done + 1, first.inst, first.write);
+                f.second = Place(running_.agent, agents_[running_.agent].done + 1, second.inst, second.write);
+                f.first.thread = first.thread, f.second.thread = second.thread;
+                f.missing = "no syncthreads between them, and not both are atomic";
+                if (access.gm && access.tensor) {
+                  uint32_t index = access.tensor;
+                  for (const Parameter& p : function_.parameters) {
+                    if (p.type.kind == Kind::kPointer && --index == 0) f.tensor = p.name;
+                  }
+                }
+                Report(std::move(f));
+              });
+}
+
+void HazardMonitor::SyncThreads(const Context& c, const Inst*) {
+  thread_races_[static_cast<size_t>(c.core->sub_block)].Barrier();
+}
+
+void HazardMonitor::MemBar(const Context& c, const Inst*, uint8_t first, uint8_t second) {
+  vector_order_[static_cast<size_t>(c.core->sub_block)].MemBar(first, second);
+}
+
+// --- findings ---
+
+AccessPlace HazardMonitor::Place(int agent, uint32_t seq, uint32_t inst, bool write) const {
+  const Executed& e = executed_[agent][seq - 1];
+  AccessPlace p;
+  if (e.code && inst < e.code->debug.size()) {
+    const DebugInfo& d = e.code->debug[inst];
+    p.line = d.line;
+    if (d.op) p.op = *d.op;
+  }
+  p.pipe = kPipeNames[PipeOf(agent)];
+  p.block = block_;
+  p.core = CoreName(function_, agent);
+  p.write = write;
+  p.execution = e.execution;
+  return p;
+}
+
+void HazardMonitor::Conflict(int agent, uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write) {
+  const Clock& knows = agents_[agent].knows;
+  if (r.agent == agent && InOrder(PipeOf(agent))) return;
+  if (r.seq <= knows.at[r.agent]) return;
+  int64_t offset = 0;
+  const Memory memory = shadow_.MemoryOf(granule, &offset);
+  const uint32_t seq = agents_[agent].done + 1;
+  Finding f;
+  f.kind = "race";
+  f.memory = kMemoryNames[static_cast<int>(memory)];
+  f.begin = offset + __builtin_ctz(mask), f.end = offset + 32 - __builtin_clz(mask);
+  f.first = Place(r.agent, r.seq, r.inst, r.write);
+  f.second = Place(agent, seq, inst, write);
+  // In one core the order of the program, whatever was executed first.
+  if (r.agent / kPipes == agent / kPipes && executed_[agent][seq - 1].issued < executed_[r.agent][r.seq - 1].issued) {
+    std::swap(f.first, f.second);
+  }
+  f.hazard = Hazard(f.first.write, f.second.write);
+  if (f.first.pipe == f.second.pipe && f.first.core == f.second.core) {
+    f.missing = "no pipe_barrier(\"" + f.first.pipe + "\") between them, and commands of this pipe may overlap";
+  } else if (f.first.core == f.second.core) {
+    f.missing = "no " + f.first.pipe + "->" + f.second.pipe + " flag, token or barrier between them";
+  } else {
+    f.missing = "no flag from " + f.first.pipe + " of " + f.first.core + " to " + f.second.pipe + " of " +
+                f.second.core + " between them";
+  }
+  Report(std::move(f));
+}
+
+void HazardMonitor::Uninitialised(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes,
+                                  bool strict) {
+  Finding f;
+  f.kind = "uninitialised";
+  f.memory = kMemoryNames[static_cast<int>(memory)];
+  f.begin = offset, f.end = offset + bytes;
+  f.first = f.second = Place(running_.agent, agents_[running_.agent].done + 1, Index(*c.code, in), false);
+  f.message = Bytes(bytes) + " of " + f.memory + " from byte " + std::to_string(offset) + " on are read, and " +
+              (strict ? "not all of them have been written" : "none of them has been written");
+  f.missing = "nothing has written them before";
+  Report(std::move(f));
+}
+
+void HazardMonitor::Report(Finding f) {
+  const auto key = std::make_tuple(f.first.line, f.second.line, static_cast<int>(f.first.write),
+                                   static_cast<int>(f.second.write), f.memory, f.kind == "race" ? 0 : 1);
+  auto [known, fresh] = findings_.try_emplace(key, f);
+  if (fresh) return;
+  Finding& old = known->second;
+  ++old.count;
+  if (f.first.block == old.first.block && f.first.execution == old.first.execution &&
+      f.second.execution == old.second.execution) {
+    old.begin = std::min(old.begin, f.begin), old.end = std::max(old.end, f.end);
+  }
+}
+
+}  // namespace pto::engine

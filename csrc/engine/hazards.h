@@ -1,0 +1,118 @@
+// The happens-before check of one block.
+//
+// Every pipe has a vector clock: which commands of the others are known to be done when its next one begins. Flags,
+// tokens, barriers and unit flags carry clocks from who signals to who waits; the scalar unit's knowledge goes with
+// each command it issues. What it itself accessed does not: that takes a flag. Two accesses to a byte of which one
+// writes must be ordered by those clocks, whatever order they were executed in.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "clock.h"
+#include "cube_memory.h"
+#include "gm_history.h"
+#include "report.h"
+#include "shadow.h"
+#include "thread_races.h"
+#include "vector_order.h"
+
+namespace pto::engine {
+
+// The flags among blocks of a launch. Written between the rounds in which the blocks run.
+class BarrierClocks {
+ public:
+  BarrierRounds Get(int barrier, uint32_t round) const { return delivered_[barrier].at(round - 1); }
+  size_t Rounds(int barrier) const { return delivered_[barrier].size(); }
+  void Deliver(int barrier, const BarrierRounds& rounds) { delivered_[barrier].push_back(rounds); }
+
+ private:
+  std::vector<BarrierRounds> delivered_[kBarriers];
+};
+
+class HazardMonitor final : public Monitor {
+ public:
+  HazardMonitor(const CompiledFunction& function, const LaunchOptions& options, const BarrierClocks& barriers);
+
+  void Reset(int64_t block);
+  // After the end of the kernel. The block's share of the GM history goes to `history`.
+  void Finish(GmHistory* history);
+  std::vector<Finding> Findings() const;
+
+  // Joins what the cores of this block knew of rounds when they set one.
+  void AddRound(int barrier, uint32_t round, BarrierRounds* rounds) const;
+
+  void Start(const Core& core, Pipe pipe, const Command& command) override;
+  void Done(const Core& core, Pipe pipe, const Command& command) override;
+  void Signal(const Core& core, Pipe pipe, const SyncPoint& point) override;
+  void Wait(const Core& core, Pipe pipe, const SyncPoint& point) override;
+  void Touch(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes, Access access) override;
+  void TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) override;
+  void TouchLanes(const Context& c, const Inst* in, const LaneAccess& access) override;
+  void SyncThreads(const Context& c, const Inst* in) override;
+  void MemBar(const Context& c, const Inst* in, uint8_t first, uint8_t second) override;
+
+ private:
+  struct Agent {
+    Clock knows;
+    uint32_t done = 0;
+    bool running = false;
+    uint32_t scalar_version = 0;  // of the scalar unit's knowledge it has
+    uint32_t gm_clock = 0;        // number of its knowledge among the block's clocks, from 1
+  };
+  // A command as reports need it.
+  struct Executed {
+    const Code* code = nullptr;  // what its accesses name their instructions in
+    const Inst* inst = nullptr;
+    int64_t issued = 0;
+    uint32_t execution = 0;
+  };
+  struct Running {
+    const Core* core = nullptr;  // null: none
+    int agent = 0;
+    const Code* code = nullptr;
+    uint32_t gm_command = 0;  // from 1; 0: has not accessed GM
+    bool lanes = false;       // has accessed memory by threads
+  };
+
+  Clock Snapshot(int agent) const;
+  void Learn(int agent, const Clock& clock);
+  void LearnScalar(const Core& core, const Clock& clock);
+  void Begin(const Core& core, int agent, const Code* code, const Inst* inst, int64_t issued);
+  void End();
+  // An access of the scalar unit, outside any command, counts as a command of its own.
+  template <class F>
+  void InCommand(const Context& c, const Inst* in, F f);
+  void AddGm(const Context& c, const Inst* in, const GmRange& range, Access access);
+  void Conflict(int agent, uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write);
+  void Report(Finding f);
+  AccessPlace Place(int agent, uint32_t seq, uint32_t inst, bool write) const;
+  void Uninitialised(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes, bool strict);
+  static uint32_t Index(const Code& code, const Inst* in) { return static_cast<uint32_t>(in - code.insts.data()); }
+
+  const CompiledFunction& function_;
+  const bool full_;
+  const BarrierClocks& barriers_;
+  int64_t block_ = 0;
+  Agent agents_[kAgents];
+  std::vector<Executed> executed_[kAgents];
+  std::vector<uint32_t> executions_[kCoresOfBlock];  // by instruction of the scalar unit
+  std::vector<Clock> scalar_[kCoresOfBlock];         // the scalar unit's knowledge after each wait
+  Clock flags_[kCoresOfBlock][kPipes][kPipes][kEventIds];
+  Clock tokens_[kCoresOfBlock][BufferTokens::kIds][kPipes];  // by who released
+  std::deque<Clock> intra_[IntraFlags::kVectorCores][2][IntraFlags::kIds];
+  std::map<std::pair<int, int>, Clock> units_;
+  uint32_t sets_[kCoresOfBlock][kBarriers] = {}, waits_[kCoresOfBlock][kBarriers] = {};
+  Running running_;
+  Shadow shadow_;
+  std::vector<VectorOrder> vector_order_;  // of each vector core
+  std::vector<ThreadRaces> thread_races_;
+  BlockHistory history_;
+  std::map<std::pair<const Code*, uint32_t>, uint32_t> places_;
+  std::map<std::tuple<int, int, int, int, std::string, int>, Finding> findings_;
+};
+
+}  // namespace pto::engine

@@ -1,0 +1,70 @@
+#include "report.h"
+
+namespace pto::engine {
+namespace {
+
+std::string Quoted(const std::string& s) {
+  std::string out = "\"";
+  for (const char ch : s) {
+    if (ch == '"' || ch == '\\') out += '\\';
+    out += ch;
+  }
+  return out + "\"";
+}
+
+std::string PlaceText(const AccessPlace& p, bool with_block) {
+  std::string s = std::string(p.write ? "the write" : "the read") + " by " + p.op + " (line " + std::to_string(p.line) +
+                  ", pipe " + p.pipe;
+  if (!p.core.empty()) s += " of " + p.core;
+  if (with_block) s += ", block " + std::to_string(p.block);
+  if (p.thread >= 0) s += ", thread " + std::to_string(p.thread);
+  if (p.execution > 1) s += ", execution " + std::to_string(p.execution);
+  return s + ")";
+}
+
+std::string PlaceJson(const AccessPlace& p) {
+  return "{\"line\": " + std::to_string(p.line) + ", \"op\": " + Quoted(p.op) + ", \"pipe\": " + Quoted(p.pipe) +
+         ", \"block\": " + std::to_string(p.block) + ", \"core\": " + Quoted(p.core) +
+         ", \"access\": " + (p.write ? "\"write\"" : "\"read\"") + ", \"execution\": " + std::to_string(p.execution) +
+         ", \"thread\": " + (p.thread < 0 ? "null" : std::to_string(p.thread)) + "}";
+}
+
+}  // namespace
+
+std::string Describe(const Finding& f) {
+  if (f.kind != "race") return f.message;
+  const bool blocks = f.first.block != f.second.block;
+  std::string where = f.memory == "GM" && !f.tensor.empty() ? "tensor " + f.tensor : f.memory;
+  return f.hazard + " race on " + where + " bytes " + std::to_string(f.begin) + " to " + std::to_string(f.end - 1) +
+         ": nothing orders " + PlaceText(f.first, blocks) + " and " + PlaceText(f.second, blocks) + "; " + f.missing;
+}
+
+Error FindingError(const std::string& kernel, const std::string& file, const std::vector<Finding>& findings) {
+  const Finding& f = findings.front();
+  ErrorPlace place;
+  place.function = kernel;
+  place.file = file;
+  place.op = f.second.op;
+  place.line = f.second.line;
+  place.core = f.second.block;
+  place.core_name = f.second.core;
+  place.pipe = f.second.pipe;
+  const size_t others = findings.size() - 1;
+  return Error(Describe(f) + (others ? " (and " + std::to_string(others) + " more)" : ""), place);
+}
+
+std::string FindingsJson(const std::vector<Finding>& findings) {
+  std::string out = "[";
+  for (const Finding& f : findings) {
+    out += std::string(out.size() > 1 ? ", " : "") + "{\"kind\": " + Quoted(f.kind) +
+           ", \"hazard\": " + (f.hazard.empty() ? "null" : Quoted(f.hazard)) + ", \"message\": " + Quoted(Describe(f)) +
+           ", \"missing\": " + Quoted(f.missing) + ", \"memory\": " + Quoted(f.memory) +
+           ", \"tensor\": " + (f.tensor.empty() ? "null" : Quoted(f.tensor)) +
+           ", \"begin\": " + std::to_string(f.begin) + ", \"end\": " + std::to_string(f.end) +
+           ", \"count\": " + std::to_string(f.count) + ", \"first\": " + PlaceJson(f.first) +
+           ", \"second\": " + PlaceJson(f.second) + "}";
+  }
+  return out + "]";
+}
+
+}  // namespace pto::engine

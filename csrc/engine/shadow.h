@@ -1,0 +1,89 @@
+// Who accessed which bytes of a block's memories last, in granules of 32 bytes with a bit for each byte.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "monitor.h"
+
+namespace pto::engine {
+
+constexpr int64_t kGranule = 32;
+
+// An access that later ones have to be ordered after.
+struct Record {
+  uint32_t mask = 0;
+  uint32_t seq = 0;   // number of the command on its pipe
+  uint32_t inst = 0;  // instruction in the code that accessed
+  uint8_t agent = 0;
+  bool write = false;
+};
+
+// What the running command has accessed so far.
+struct Pending {
+  uint32_t read = 0, written = 0;
+  uint32_t read_inst = 0, written_inst = 0;
+};
+
+class Shadow {
+ public:
+  explicit Shadow(int64_t ub_bytes);
+
+  void Reset();
+
+  // Notes an access of the running command; false: a read of bytes of which none was ever written, or (strict) one
+  // was not.
+  bool Touch(Memory memory, int64_t offset, int64_t bytes, Access access, uint32_t inst, bool strict);
+
+  // Ends the running command: f(cell, record, pending mask, pending inst, write) for each earlier record that shares
+  // bytes with it where one of the two writes; then the command's own records are added.
+  template <class F>
+  void Fold(uint8_t agent, uint32_t seq, F conflict);
+
+  // Ends the running command without a look at others.
+  void Discard();
+
+  // Memory and offset of a granule.
+  Memory MemoryOf(uint32_t granule, int64_t* offset) const;
+
+ private:
+  using Cell = std::vector<Record>;
+  static constexpr size_t kMostRecords = 24;
+
+  void Insert(Cell* cell, const Record& record);
+
+  std::array<uint32_t, static_cast<size_t>(Memory::kMemories) + 1> first_{};  // granule of each memory
+  std::vector<Cell> cells_;
+  std::vector<Pending> pending_;
+  std::vector<uint32_t> known_;    // bytes that have been written
+  std::vector<uint32_t> dirty_;    // granules with something pending
+  std::vector<uint32_t> touched_;  // granules that have to be cleared
+};
+
+// Bits of the bytes [from, to) of a granule.
+inline uint32_t GranuleMask(int64_t from, int64_t to) {
+  const uint32_t upper = to >= kGranule ? ~0u : (1u << to) - 1;
+  return upper & ~((1u << from) - 1);
+}
+
+template <class F>
+void Shadow::Fold(uint8_t agent, uint32_t seq, F conflict) {
+  for (const uint32_t granule : dirty_) {
+    Pending& p = pending_[granule];
+    Cell& cell = cells_[granule];
+    if (cell.empty()) touched_.push_back(granule);
+    for (const Record& r : cell) {
+      const uint32_t written = p.written & r.mask;
+      const uint32_t read = r.write ? p.read & r.mask : 0;
+      if (written) conflict(granule, r, written, p.written_inst, true);
+      if (read) conflict(granule, r, read, p.read_inst, false);
+    }
+    if (p.written) Insert(&cell, {p.written, seq, p.written_inst, agent, true});
+    if (p.read & ~p.written) Insert(&cell, {p.read & ~p.written, seq, p.read_inst, agent, false});
+    p = Pending();
+  }
+  dirty_.clear();
+}
+
+}  // namespace pto::engine

@@ -1,0 +1,50 @@
+#include "vector_order.h"
+
+#include "code.h"
+
+namespace pto::engine {
+
+void VectorOrder::MemBar(uint8_t first, uint8_t second) {
+  for (int a = 0; a < 4; ++a) {
+    for (int b = 0; b < 4; ++b) {
+      if (first >> a & 1 && second >> b & 1) barrier_[a][b] = time_;
+    }
+  }
+}
+
+// Values keep their registers, so what an instruction may depend on is a matter of the code alone.
+bool VectorOrder::Flows(const Code& code, uint32_t load, uint32_t store) {
+  auto [known, fresh] = flows_[&code].try_emplace(static_cast<uint64_t>(load) << 32 | store, false);
+  if (!fresh) return known->second;
+  // A scalar goes through the frame; what becomes of it is not followed.
+  if (code.flow[load].written == 0) return known->second = true;
+  std::vector<uint8_t> reached;
+  auto mark = [&](uint32_t number) {
+    if (number >= reached.size()) reached.resize(number + 1, 0);
+    const bool is_new = !reached[number];
+    reached[number] = 1;
+    return is_new;
+  };
+  const auto written = [&](const Flow& flow, auto f) {
+    bool any = false;
+    for (uint32_t i = 0; i < flow.written; ++i) any |= f(code.registers[flow.first + i]);
+    return any;
+  };
+  const auto reads_reached = [&](const Flow& flow) {
+    for (uint32_t i = 0; i < flow.read; ++i) {
+      const uint32_t number = code.registers[flow.first + flow.written + i];
+      if (number < reached.size() && reached[number]) return true;
+    }
+    return false;
+  };
+  written(code.flow[load], mark);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Flow& flow : code.flow) {
+      if (flow.written && reads_reached(flow)) changed |= written(flow, mark);
+    }
+  }
+  return known->second = reads_reached(code.flow[store]);
+}
+
+}  // namespace pto::engine
