@@ -59,6 +59,9 @@ def compare(
     failed.
     """
     from tilelang_pto.compare.records import BACKENDS, Record, RecordFile
+    from tilelang_pto.compare.report import Comparison
+    from tilelang_pto.compare.report.files import as_markdown, write_report
+    from tilelang_pto.compare.report.tables import rich_tables
     from tilelang_pto.compare.runner import Options, run_cases
     from tilelang_pto.compare.suite import load_suite, select
     from tilelang_pto.compare.table import markdown_table, rich_table, rows_of
@@ -80,6 +83,13 @@ def compare(
     (directory / "table.md").write_text(markdown_table(rows))
     if only_table:
         click.echo(markdown_table(rows), nl=False) if markdown else _print(rich_table(rows))
+    else:
+        comparison = Comparison(loaded.name, options.setting, records)
+        written, remarks = write_report(comparison, records, directory)
+        click.echo(as_markdown(comparison, records), nl=False) if markdown else _print(rich_table(rows), *rich_tables(comparison))
+        for remark in remarks:
+            click.echo(remark, err=True)
+        click.echo(f"report: {', '.join(map(str, written))}", err=True)
     if any(record.error is not None for record in records):
         sys.exit(1)
 
@@ -98,8 +108,10 @@ def _results(directory: Path, fresh: bool) -> Path:
     return file
 
 
-def _print(table: object) -> None:
+def _print(*tables: object) -> None:
     """On a terminal as wide as it is, in a file wide enough for a line of text."""
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    for table in tables:
+        console.print(table)

@@ -10,11 +10,11 @@ from rich.text import Text
 
 from tilelang_pto.compare.records import BACKENDS, FAILED, NOT_TRIED, OK, STAGES, Record
 
-__all__ = ["COLUMNS", "Row", "markdown_table", "rich_table", "rows_of"]
+__all__ = ["COLUMNS", "HEADINGS", "Row", "markdown_table", "rich_table", "rows_of"]
 
 #: Columns, and the stages a case has to get through for each.
 COLUMNS = {"text": ("load", "trace", "text"), "compile": ("compile",), "run": ("run",), "numbers": ("numbers",)}
-_HEADINGS = ("kernel", "backend", *COLUMNS, "first error, or why something was not tried")
+HEADINGS = ("kernel", "backend", *COLUMNS, "first error, or why something was not tried")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _row(kernel: str, backend: str, records: Sequence[Record]) -> Row:
 def _remarks(records: Sequence[Record]) -> list[str]:
     """The first error of the earliest stage that failed, errors of other stages, and reasons why stages were not tried."""
     remarks = []
-    shown = {stage for stages in COLUMNS.values() for stage in stages}
+    shown = {"count", *(stage for stages in COLUMNS.values() for stage in stages)}
     for stage in STAGES:
         errors = [record for record in records if record.error is not None and record.error.stage == stage]
         if errors and errors[0].error is not None:
@@ -94,8 +94,8 @@ def _remarks(records: Sequence[Record]) -> list[str]:
 
 def rich_table(rows: Iterable[Row]) -> Table:
     """For a terminal."""
-    table = Table(*_HEADINGS[:-1], show_lines=False)
-    table.add_column(_HEADINGS[-1], overflow="fold", ratio=1)
+    table = Table(*HEADINGS[:-1], show_lines=False)
+    table.add_column(HEADINGS[-1], overflow="fold", ratio=1)
     last = ""
     for row in rows:
         cells = [Text(str(cell), style=cell.style) for cell in row.cells]
@@ -107,7 +107,7 @@ def rich_table(rows: Iterable[Row]) -> Table:
 
 def markdown_table(rows: Iterable[Row]) -> str:
     """For an issue tracker."""
-    lines = [f"| {' | '.join(_HEADINGS)} |", f"|{'---|' * len(_HEADINGS)}"]
+    lines = [f"| {' | '.join(HEADINGS)} |", f"|{'---|' * len(HEADINGS)}"]
     for row in rows:
         remarks = "<br>".join(remark.replace("|", "\\|").replace("<", "&lt;") for remark in row.remarks)
         lines.append(f"| `{row.kernel}` | {row.backend} | {' | '.join(map(str, row.cells))} | {remarks} |")
