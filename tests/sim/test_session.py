@@ -10,7 +10,7 @@ import pytest
 from report_data import FakeEngine
 
 from tilelang_pto.errors import ConfigurationError, RaceError, ReportError
-from tilelang_pto.sim import SimOptions, session
+from tilelang_pto.sim import Session, SimOptions, session
 
 
 @pytest.fixture
@@ -123,6 +123,22 @@ def test_an_outer_session_that_ends_first(engine):
     assert names(inner) == ["a", "b"]
     inner.__exit__(None, None, None)
     assert names(inner) == ["a", "b"]
+
+
+def test_a_background_session_stays_outside(engine):
+    def background():
+        return Session(SimOptions(check="bounds"), background=True)
+
+    with background() as first:
+        inner = session(check="off").__enter__()
+        engine.launch("a")
+    with background() as second:
+        assert [options["check"] for options, _ in engine.stack] == ["bounds", "off"]
+        engine.launch("b")
+        inner.__exit__(None, None, None)
+        engine.launch("c")
+    assert engine.stack == []
+    assert (names(first), names(inner), names(second)) == ([], ["a", "b"], ["c"])
 
 
 def in_thread(work):

@@ -7,7 +7,7 @@ so that sessions may end in any order (a generator that is closed late, a fixtur
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -24,7 +24,8 @@ class Session:
 
     Args:
         options: how launches are simulated.
-        background: a session of a tool around the program: sessions of other threads may be opened inside it.
+        background: a session of a tool around the program: it stays outside of those of the program, in whatever order they are opened,
+            and other threads may open theirs inside it.
     """
 
     def __init__(self, options: SimOptions, *, background: bool = False) -> None:
@@ -80,8 +81,11 @@ class _Stack:
                         f"a simulation session is open in thread {other._thread}, and a session is for all launches of the process",
                         advice="one session around the threads",
                     )
-            _native.sim_session_begin(session.options.to_json())
-            self._open.append(session)
+            if session.background:
+                inside = self._take_off_all(other for other in self._open if not other.background)
+                self._put_back([session, *inside])
+            else:
+                self._put_back([session])
 
     def close(self, session: Session) -> None:
         with self._lock:
@@ -108,10 +112,13 @@ class _Stack:
 
     def _take_off(self, session: Session) -> list[Session]:
         """End the sessions inside ``session``: the library knows the innermost one only."""
-        inside = self._open[self._open.index(session) + 1 :]
-        for other in reversed(inside):
+        return self._take_off_all(self._open[self._open.index(session) + 1 :])
+
+    def _take_off_all(self, innermost: Iterable[Session]) -> list[Session]:
+        taken = list(innermost)
+        for other in reversed(taken):
             self._end(other)
-        return inside
+        return taken
 
     def _put_back(self, sessions: list[Session]) -> None:
         for other in sessions:

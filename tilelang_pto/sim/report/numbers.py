@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["count", "percent", "rate", "size", "time"]
+__all__ = ["count", "percent", "plural", "rate", "size", "time"]
 
 
 def count(value: float) -> str:
@@ -13,6 +13,11 @@ def count(value: float) -> str:
 def percent(part: float, whole: float) -> str:
     """``38.2 %``; ``-`` of nothing."""
     return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """``1 launch``, ``2 launches``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def _scaled(value: float, factor: int, units: tuple[str, ...]) -> str:

@@ -33,14 +33,10 @@ def summary(report: SessionReport, *, width: int = 110, ascii_only: bool = False
     parts = ["\n".join(writer.kernel(found)) for found in group(report.kernels)]
     launches, findings = len(report.kernels), sum(len(found.findings) for found in group(report.kernels))
     failed = sum(kernel.error is not None for kernel in report.kernels)
-    total = f"{_plural(launches, 'launch', 'launches')}, {_plural(findings, 'finding')}"
+    total = f"{numbers.plural(launches, 'launch', 'launches')}, {numbers.plural(findings, 'finding')}"
     if failed:
         total += f", {failed} stopped by an error"
     return "\n\n".join(parts) + f"\n\n{total}\n"
-
-
-def _plural(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 class _Writer:
@@ -51,7 +47,7 @@ class _Writer:
     def kernel(self, found: KernelGroup) -> Iterator[str]:
         first = found.first
         grids = sorted({launch.grid for launch in found.launches})
-        blocks = _plural(grids[0], "block") if len(grids) == 1 else f"{grids[0]} to {grids[-1]} blocks"
+        blocks = numbers.plural(grids[0], "block") if len(grids) == 1 else f"{grids[0]} to {grids[-1]} blocks"
         launches = f"{len(found.launches)} launches, " if len(found.launches) > 1 else ""
         options = first.options
         checks = f"check {options.check}, policy {options.policy}"
@@ -111,10 +107,10 @@ class _Writer:
             return
         same = sum(other.cycles == core.cycles for other in timing.cores)
         others = f", as slow as {same - 1} more" if same > 1 else ""
-        yield f"  pipes of the slowest of {_plural(len(timing.cores), 'core')} ({core.core_label}{others}), share of its time busy"
+        yield f"  pipes of the slowest of {numbers.plural(len(timing.cores), 'core')} ({core.core_label}{others}), share of its time busy"
         for name in sorted(core.pipes, key=pipe_rank):
             pipe = core.pipes[name]
-            commands = _plural(pipe.commands, "command")
+            commands = numbers.plural(pipe.commands, "command")
             yield f"    {name:<{_LABEL - 2}}{self._bar(pipe.busy, core.cycles)} {numbers.percent(pipe.busy, core.cycles):>7}  {commands}"
 
     def _lines(self, title: str, kernel: KernelReport, rows: Sequence[tuple[float, int, str, str]], whole: float) -> Iterator[str]:
@@ -127,7 +123,7 @@ class _Writer:
             yield f"{start} {_cut(source, self._width - len(start) - 1)}"
         if len(rows) > _ROWS:
             rest = sum(cycles for cycles, *_ in rows[_ROWS:])
-            yield f"    {numbers.percent(rest, whole):>7}  {numbers.count(rest):>10}  {_plural(len(rows) - _ROWS, 'more line')}"
+            yield f"    {numbers.percent(rest, whole):>7}  {numbers.count(rest):>10}  {numbers.plural(len(rows) - _ROWS, 'more line')}"
 
 
 def _merged(rows: Sequence[tuple[float, int, str, str]]) -> list[tuple[float, int, str, str]]:
