@@ -7,6 +7,7 @@ from tilelang_pto.compare.case import Case
 from . import (
     expand,
     head_compute_mix,
+    norm_fn,
     pre_apply_mix,
     pre_split_mixes,
     sinkhorn,
@@ -21,6 +22,7 @@ FAMILIES = (
     pre_split_mixes,
     sinkhorn,
     pre_apply_mix,
+    norm_fn,
 )
 """Modules with a function ``cases(sizes)``; those that agree in a specialisation stand together, so that it is compiled once."""
 

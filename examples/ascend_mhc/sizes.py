@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["VECTOR_CORES", "Sizes"]
+__all__ = ["CUBE_CORES", "VECTOR_CORES", "Sizes"]
 
-VECTOR_CORES = 64
-"""Vector cores of an Ascend 950PR: blocks every kernel is launched with; each takes its share of the tokens."""
+CUBE_CORES, VECTOR_CORES = 32, 64
+"""Cores of an Ascend 950PR: blocks that kernels with and without matrix products are launched with; each takes its share of the tokens."""
 
 
 @dataclass(frozen=True)
