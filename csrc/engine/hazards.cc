@@ -243,6 +243,9 @@ void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
     vector_order_[static_cast<size_t>(c.core->sub_block)].Touch(
         *c.code, inst, scalar, write, offset, bytes,
         [&](uint32_t earlier, bool earlier_write, int64_t from, int64_t to) {
+          const uint32_t seq = agents_[running_.agent].done + 1;
+          const Sides sides{&c.code->insts[earlier], in, 0, seq, seq};
+          if (Again(sides, from, to)) return;
           Finding f;
           f.kind = "race";
           f.hazard = Hazard(earlier_write, write);
@@ -256,7 +259,7 @@ void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
           };
           f.missing = "no mem_bar(\"" + name(earlier_scalar, earlier_write) + "_" + name(scalar, write) +
                       "\") between them in the vector function";
-          Report(std::move(f));
+          Report(sides, std::move(f));
         });
   });
 }
@@ -322,6 +325,7 @@ void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAcces
   for (int i = c.mask.lo; i < c.mask.hi; ++i) {
     if (!c.mask.all && !c.mask.active[i]) continue;
     const int64_t at = access.addresses[i];
+    if (at >= from && at + access.bytes <= to) continue;  // several threads at one place
     if (at != to) {
       flush();
       from = at;
@@ -337,6 +341,9 @@ void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAcces
   }
   races.Touch(c, inst, access,
               [&](const ThreadRaces::Side& first, const ThreadRaces::Side& second, int64_t at, int64_t bytes) {
+                const uint32_t seq = agents_[running_.agent].done + 1;
+                const Sides sides{&c.code->insts[first.inst], in, 1, seq, seq};
+                if (Again(sides, at, at + bytes)) return;
                 Finding f;
                 f.kind = "race";
                 f.hazard = Hazard(first.write, second.write);
@@ -352,7 +359,7 @@ void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAcces
                     if (p.type.kind == Kind::kPointer && --index == 0) f.tensor = p.name;
                   }
                 }
-                Report(std::move(f));
+                Report(sides, std::move(f));
               });
 }
 
@@ -389,10 +396,15 @@ void HazardMonitor::Conflict(int agent, uint32_t granule, const Record& r, uint3
   int64_t offset = 0;
   const Memory memory = shadow_.MemoryOf(granule, &offset);
   const uint32_t seq = agents_[agent].done + 1;
+  const int64_t begin = offset + __builtin_ctz(mask), end = offset + 32 - __builtin_clz(mask);
+  const Code *earlier = executed_[r.agent][r.seq - 1].code, *later = executed_[agent][seq - 1].code;
+  const Sides sides{&earlier->insts[r.inst], &later->insts[inst], static_cast<uint32_t>(r.agent * kAgents + agent) + 2,
+                    r.seq, seq};
+  if (Again(sides, begin, end)) return;
   Finding f;
   f.kind = "race";
   f.memory = kMemoryNames[static_cast<int>(memory)];
-  f.begin = offset + __builtin_ctz(mask), f.end = offset + 32 - __builtin_clz(mask);
+  f.begin = begin, f.end = end;
   f.first = Place(r.agent, r.seq, r.inst, r.write);
   f.second = Place(agent, seq, inst, write);
   // In one core the order of the program, whatever was executed first.
@@ -408,11 +420,14 @@ void HazardMonitor::Conflict(int agent, uint32_t granule, const Record& r, uint3
     f.missing = "no flag from " + f.first.pipe + " of " + f.first.core + " to " + f.second.pipe + " of " +
                 f.second.core + " between them";
   }
-  Report(std::move(f));
+  Report(sides, std::move(f));
 }
 
 void HazardMonitor::Uninitialised(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes,
                                   bool strict) {
+  const uint32_t seq = agents_[running_.agent].done + 1;
+  const Sides sides{in, in, 1000, seq, seq};
+  if (Again(sides, offset, offset + bytes)) return;
   Finding f;
   f.kind = "uninitialised";
   f.memory = kMemoryNames[static_cast<int>(memory)];
@@ -421,20 +436,27 @@ void HazardMonitor::Uninitialised(const Context& c, const Inst* in, Memory memor
   f.message = Bytes(bytes) + " of " + f.memory + " from byte " + std::to_string(offset) + " on are read, and " +
               (strict ? "not all of them have been written" : "none of them has been written");
   f.missing = "nothing has written them before";
-  Report(std::move(f));
+  Report(sides, std::move(f));
 }
 
-void HazardMonitor::Report(Finding f) {
+bool HazardMonitor::Again(const Sides& sides, int64_t begin, int64_t end) {
+  auto it = known_.find(sides);
+  if (it == known_.end()) return false;
+  Finding& f = *it->second.first;
+  const Sides& found = it->second.second;
+  ++f.count;
+  if (f.first.block == block_ && found.first_seq == sides.first_seq && found.second_seq == sides.second_seq) {
+    f.begin = std::min(f.begin, begin), f.end = std::max(f.end, end);
+  }
+  return true;
+}
+
+void HazardMonitor::Report(const Sides& sides, Finding f) {
   const auto key = std::make_tuple(f.first.line, f.second.line, static_cast<int>(f.first.write),
                                    static_cast<int>(f.second.write), f.memory, f.kind == "race" ? 0 : 1);
-  auto [known, fresh] = findings_.try_emplace(key, f);
-  if (fresh) return;
-  Finding& old = known->second;
-  ++old.count;
-  if (f.first.block == old.first.block && f.first.execution == old.first.execution &&
-      f.second.execution == old.second.execution) {
-    old.begin = std::min(old.begin, f.begin), old.end = std::max(old.end, f.end);
-  }
+  auto [place, fresh] = findings_.try_emplace(key, std::move(f));
+  if (!fresh) ++place->second.count;
+  known_.emplace(sides, std::make_pair(&place->second, sides));
 }
 
 }  // namespace pto::engine

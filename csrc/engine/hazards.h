@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "clock.h"
@@ -88,7 +89,23 @@ class HazardMonitor final : public Monitor {
   void InCommand(const Context& c, const Inst* in, F f);
   void AddGm(const Context& c, const Inst* in, const GmRange& range, Access access);
   void Conflict(int agent, uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write);
-  void Report(Finding f);
+  // The two sides of a finding as they are found, by their instructions; a pair is put into words once.
+  struct Sides {
+    const Inst* first = nullptr;
+    const Inst* second = nullptr;
+    uint32_t kind = 0;  // whatever else makes it a finding of its own
+    uint32_t first_seq = 0, second_seq = 0;
+    bool operator==(const Sides& o) const { return first == o.first && second == o.second && kind == o.kind; }
+  };
+  struct HashSides {
+    size_t operator()(const Sides& s) const {
+      const size_t a = reinterpret_cast<uintptr_t>(s.first), b = reinterpret_cast<uintptr_t>(s.second);
+      return (a * UINT64_C(0x9E3779B97F4A7C15) ^ b) * UINT64_C(0xBF58476D1CE4E5B9) + s.kind;
+    }
+  };
+  // Counts a pair that is known already.
+  bool Again(const Sides& sides, int64_t begin, int64_t end);
+  void Report(const Sides& sides, Finding f);
   AccessPlace Place(int agent, uint32_t seq, uint32_t inst, bool write) const;
   void Uninitialised(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes, bool strict);
   static uint32_t Index(const Code& code, const Inst* in) { return static_cast<uint32_t>(in - code.insts.data()); }
@@ -113,6 +130,7 @@ class HazardMonitor final : public Monitor {
   BlockHistory history_;
   std::map<std::pair<const Code*, uint32_t>, uint32_t> places_;
   std::map<std::tuple<int, int, int, int, std::string, int>, Finding> findings_;
+  std::unordered_map<Sides, std::pair<Finding*, Sides>, HashSides> known_;
 };
 
 }  // namespace pto::engine

@@ -10,19 +10,40 @@ Shadow::Shadow(int64_t ub_bytes) {
   const int64_t sizes[] = {ub_bytes,      ub_bytes,      kL1Bytes,  kL0Bytes,   kL0Bytes,
                            kL0ScaleBytes, kL0ScaleBytes, kL0cBytes, kBiasBytes, kFixpipeBytes};
   for (size_t i = 0; i < static_cast<size_t>(Memory::kMemories); ++i) {
-    first_[i + 1] = first_[i] + static_cast<uint32_t>((sizes[i] + kGranule - 1) / kGranule);
+    first_[i + 1] = first_[i] + static_cast<uint32_t>((sizes[i] + kCell - 1) / kCell * kCellGranules);
   }
-  cells_.resize(first_.back());
-  pending_.resize(first_.back());
+  records_.resize(first_.back());
   known_.resize(first_.back());
+  pending_.resize(first_.back() / kCellGranules);
 }
 
 void Shadow::Reset() {
-  for (const uint32_t granule : touched_) cells_[granule].clear();
-  for (const uint32_t granule : dirty_) pending_[granule] = Pending();
+  for (const uint32_t granule : touched_) records_[granule].clear();
   std::fill(known_.begin(), known_.end(), 0);
   touched_.clear();
-  dirty_.clear();
+  Discard();
+}
+
+// All 256 bytes of a cell.
+bool Shadow::TouchCell(uint32_t cell, Access access, uint32_t inst, bool strict) {
+  Pending& p = pending_[cell];
+  if (!p.dirty) {
+    p.dirty = true;
+    dirty_.push_back(cell);
+  }
+  uint32_t* const known = &known_[cell * kCellGranules];
+  uint32_t some = 0, all = ~0u;
+  if (access == Access::kRead || access == Access::kAtomic) {
+    for (int i = 0; i < kCellGranules; ++i) some |= known[i], all &= known[i];
+    for (int i = 0; i < kCellGranules; ++i) p.read[i] = ~0u;
+    for (int i = 0; i < kCellGranules; ++i) p.read_inst[i] = inst;
+  }
+  if (access == Access::kRead) return strict ? all == ~0u : some != 0;
+  const uint32_t value = access == Access::kSpoil ? 0 : ~0u;
+  for (int i = 0; i < kCellGranules; ++i) known[i] = value;
+  for (int i = 0; i < kCellGranules; ++i) p.written[i] = ~0u;
+  for (int i = 0; i < kCellGranules; ++i) p.written_inst[i] = inst;
+  return access != Access::kAtomic || (strict ? all == ~0u : some != 0);
 }
 
 bool Shadow::Touch(Memory memory, int64_t offset, int64_t bytes, Access access, uint32_t inst, bool strict) {
@@ -31,22 +52,32 @@ bool Shadow::Touch(Memory memory, int64_t offset, int64_t bytes, Access access, 
   const bool read = access == Access::kRead || access == Access::kAtomic;
   bool some = false, all = true;
   for (int64_t at = offset, end = offset + bytes; at < end;) {
+    if (at % kCell == 0 && end - at >= kCell) {
+      const bool good = TouchCell(base / kCellGranules + static_cast<uint32_t>(at / kCell), access, inst, strict);
+      some |= good, all &= good;
+      at += kCell;
+      continue;
+    }
     const int64_t from = at % kGranule, to = std::min(kGranule, from + end - at);
     const uint32_t granule = base + static_cast<uint32_t>(at / kGranule), mask = GranuleMask(from, to);
-    Pending& p = pending_[granule];
-    if (!(p.read | p.written)) dirty_.push_back(granule);
+    const uint32_t cell = granule / kCellGranules, i = granule % kCellGranules;
+    Pending& p = pending_[cell];
+    if (!p.dirty) {
+      p.dirty = true;
+      dirty_.push_back(cell);
+    }
     if (read) {
       const uint32_t known = known_[granule] & mask;
       some |= known != 0;
       all &= known == mask;
-      p.read |= mask;
-      p.read_inst = inst;
+      p.read[i] |= mask;
+      p.read_inst[i] = inst;
     }
     if (access == Access::kSpoil) known_[granule] &= ~mask;
     if (access == Access::kWrite || access == Access::kAtomic) known_[granule] |= mask;
     if (access != Access::kRead) {
-      p.written |= mask;
-      p.written_inst = inst;
+      p.written[i] |= mask;
+      p.written_inst[i] = inst;
     }
     at += to - from;
   }
@@ -54,21 +85,21 @@ bool Shadow::Touch(Memory memory, int64_t offset, int64_t bytes, Access access, 
 }
 
 void Shadow::Discard() {
-  for (const uint32_t granule : dirty_) pending_[granule] = Pending();
+  for (const uint32_t cell : dirty_) pending_[cell] = Pending();
   dirty_.clear();
 }
 
 // Only the last access of a pipe to a byte counts: whoever is ordered after it is ordered after the earlier ones. A
 // write also ends the earlier records of its bytes that it is known to come after; that is left to the pipes' records.
-void Shadow::Insert(Cell* cell, const Record& record) {
+void Shadow::Insert(Records* records, const Record& record) {
   size_t kept = 0;
-  for (Record& r : *cell) {
+  for (Record& r : *records) {
     if (r.agent == record.agent && (record.write || !r.write)) r.mask &= ~record.mask;
-    if (r.mask) (*cell)[kept++] = r;
+    if (r.mask) (*records)[kept++] = r;
   }
-  cell->resize(kept);
-  if (cell->size() >= kMostRecords) cell->erase(cell->begin());
-  cell->push_back(record);
+  records->resize(kept);
+  if (records->size() >= kMostRecords) records->erase(records->begin());
+  records->push_back(record);
 }
 
 Memory Shadow::MemoryOf(uint32_t granule, int64_t* offset) const {

@@ -20,10 +20,14 @@ struct Record {
   bool write = false;
 };
 
-// What the running command has accessed so far.
+constexpr int kCellGranules = 8;  // 256 bytes, what a vector register holds
+constexpr int64_t kCell = kCellGranules * kGranule;
+
+// What the running command has accessed so far of 256 bytes, by granule.
 struct Pending {
-  uint32_t read = 0, written = 0;
-  uint32_t read_inst = 0, written_inst = 0;
+  uint32_t read[kCellGranules] = {}, written[kCellGranules] = {};
+  uint32_t read_inst[kCellGranules] = {}, written_inst[kCellGranules] = {};
+  bool dirty = false;
 };
 
 class Shadow {
@@ -48,16 +52,17 @@ class Shadow {
   Memory MemoryOf(uint32_t granule, int64_t* offset) const;
 
  private:
-  using Cell = std::vector<Record>;
+  using Records = std::vector<Record>;
   static constexpr size_t kMostRecords = 24;
 
-  void Insert(Cell* cell, const Record& record);
+  bool TouchCell(uint32_t cell, Access access, uint32_t inst, bool strict);
+  void Insert(Records* records, const Record& record);
 
   std::array<uint32_t, static_cast<size_t>(Memory::kMemories) + 1> first_{};  // granule of each memory
-  std::vector<Cell> cells_;
-  std::vector<Pending> pending_;
-  std::vector<uint32_t> known_;    // bytes that have been written
-  std::vector<uint32_t> dirty_;    // granules with something pending
+  std::vector<Records> records_;   // by granule
+  std::vector<Pending> pending_;   // by cell
+  std::vector<uint32_t> known_;    // bytes that have been written, by granule
+  std::vector<uint32_t> dirty_;    // cells with something pending
   std::vector<uint32_t> touched_;  // granules that have to be cleared
 };
 
@@ -69,18 +74,23 @@ inline uint32_t GranuleMask(int64_t from, int64_t to) {
 
 template <class F>
 void Shadow::Fold(uint8_t agent, uint32_t seq, F conflict) {
-  for (const uint32_t granule : dirty_) {
-    Pending& p = pending_[granule];
-    Cell& cell = cells_[granule];
-    if (cell.empty()) touched_.push_back(granule);
-    for (const Record& r : cell) {
-      const uint32_t written = p.written & r.mask;
-      const uint32_t read = r.write ? p.read & r.mask : 0;
-      if (written) conflict(granule, r, written, p.written_inst, true);
-      if (read) conflict(granule, r, read, p.read_inst, false);
+  for (const uint32_t cell : dirty_) {
+    Pending& p = pending_[cell];
+    for (uint32_t i = 0; i < kCellGranules; ++i) {
+      if (!(p.read[i] | p.written[i])) continue;
+      const uint32_t granule = cell * kCellGranules + i;
+      Records& records = records_[granule];
+      if (records.empty()) touched_.push_back(granule);
+      for (const Record& r : records) {
+        const uint32_t written = p.written[i] & r.mask;
+        const uint32_t read = r.write ? p.read[i] & r.mask : 0;
+        if (written) conflict(granule, r, written, p.written_inst[i], true);
+        if (read) conflict(granule, r, read, p.read_inst[i], false);
+      }
+      if (p.written[i]) Insert(&records, {p.written[i], seq, p.written_inst[i], agent, true});
+      const uint32_t only_read = p.read[i] & ~p.written[i];
+      if (only_read) Insert(&records, {only_read, seq, p.read_inst[i], agent, false});
     }
-    if (p.written) Insert(&cell, {p.written, seq, p.written_inst, agent, true});
-    if (p.read & ~p.written) Insert(&cell, {p.read & ~p.written, seq, p.read_inst, agent, false});
     p = Pending();
   }
   dirty_.clear();

@@ -4,6 +4,7 @@
 // their kinds stands between them and no value flows from one to the other through registers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <unordered_map>
@@ -17,7 +18,8 @@ struct Code;
 
 class VectorOrder {
  public:
-  explicit VectorOrder(int64_t ub_bytes) : granules_(static_cast<size_t>((ub_bytes + kGranule - 1) / kGranule)) {}
+  explicit VectorOrder(int64_t ub_bytes)
+      : cells_(static_cast<size_t>((ub_bytes + kCell - 1) / kCell)), granules_(cells_.size() * kCellGranules) {}
 
   // A vector function begins: what was accessed before it is done.
   void Begin() { start_ = time_; }
@@ -29,18 +31,22 @@ class VectorOrder {
   void Touch(const Code& code, uint32_t inst, bool scalar, bool write, int64_t offset, int64_t bytes, F f);
 
  private:
+  // The last access of a class, to some bytes of a granule or to a whole cell.
   struct Last {
     uint64_t time = 0;
     uint32_t mask = 0, inst = 0;
   };
   // By class: vector load, vector store, scalar load, scalar store.
-  struct Granule {
-    std::array<Last, 4> last;
+  struct Cell {
+    std::array<Last, 4> whole;
+    std::array<uint64_t, 4> part{};  // time of the last access to a part
   };
+  using Granule = std::array<Last, 4>;
 
   // Whether a value that the load reads reaches the store through registers.
   bool Flows(const Code& code, uint32_t load, uint32_t store);
 
+  std::vector<Cell> cells_;
   std::vector<Granule> granules_;
   uint64_t time_ = 1, start_ = 1;
   uint64_t barrier_[4][4] = {};  // when the last one between two classes was
@@ -50,23 +56,45 @@ class VectorOrder {
 template <class F>
 void VectorOrder::Touch(const Code& code, uint32_t inst, bool scalar, bool write, int64_t offset, int64_t bytes, F f) {
   const int mine = (scalar ? 2 : 0) + (write ? 1 : 0);
+  const int first = write ? 0 : 1, step = write ? 1 : 2;
   ++time_;
+  uint64_t ordered[4];  // accesses until then come first
+  for (int other = first; other < 4; other += step) ordered[other] = std::max(start_, barrier_[other][mine]);
+  const auto conflict = [&](int other, uint32_t earlier, int64_t from, int64_t to) {
+    if (!(other & 1) && Flows(code, earlier, inst)) return;
+    f(earlier, (other & 1) != 0, from, to);
+  };
   for (int64_t at = offset, end = offset + bytes; at < end;) {
-    const int64_t from = at % kGranule, to = std::min(kGranule, from + end - at);
-    Granule& g = granules_[static_cast<size_t>(at / kGranule)];
-    const uint32_t mask = GranuleMask(from, to);
-    for (int other = write ? 0 : 1; other < 4; other += write ? 1 : 2) {
-      const Last& last = g.last[static_cast<size_t>(other)];
-      if (!(last.mask & mask) || last.time <= start_ || last.time <= barrier_[other][mine]) continue;
-      const bool earlier_write = other & 1;
-      if (!earlier_write && Flows(code, last.inst, inst)) continue;
-      const int64_t base = at - from;
-      f(last.inst, earlier_write, base + __builtin_ctz(last.mask & mask), base + 32 - __builtin_clz(last.mask & mask));
+    Cell& cell = cells_[static_cast<size_t>(at / kCell)];
+    const int64_t cell_end = std::min(end, at / kCell * kCell + kCell);
+    bool parts = false;
+    for (int other = first; other < 4; other += step) {
+      const Last& last = cell.whole[static_cast<size_t>(other)];
+      if (last.time > ordered[other]) conflict(other, last.inst, at, cell_end);
+      parts |= cell.part[static_cast<size_t>(other)] > ordered[other];
     }
-    Last& own = g.last[static_cast<size_t>(mine)];
-    own.mask = own.time > start_ && own.time > barrier_[mine][mine ^ 1] ? own.mask | mask : mask;
-    own.time = time_, own.inst = inst;
-    at += to - from;
+    const bool whole = cell_end - at == kCell;
+    if (whole) cell.whole[static_cast<size_t>(mine)] = {time_, ~0u, inst};
+    if (!whole) cell.part[static_cast<size_t>(mine)] = time_;
+    for (int64_t g = at; (!whole || parts) && g < cell_end;) {
+      const int64_t from = g % kGranule, to = std::min(kGranule, from + cell_end - g);
+      const uint32_t mask = GranuleMask(from, to);
+      Granule& granule = granules_[static_cast<size_t>(g / kGranule)];
+      for (int other = first; parts && other < 4; other += step) {
+        const Last& last = granule[static_cast<size_t>(other)];
+        if (!(last.mask & mask) || last.time <= ordered[other]) continue;
+        const int64_t base = g - from;
+        conflict(other, last.inst, base + __builtin_ctz(last.mask & mask),
+                 base + 32 - __builtin_clz(last.mask & mask));
+      }
+      if (!whole) {
+        Last& own = granule[static_cast<size_t>(mine)];
+        own.mask = own.time > start_ && own.time > barrier_[mine][mine ^ 1] ? own.mask | mask : mask;
+        own.time = time_, own.inst = inst;
+      }
+      g += to - from;
+    }
+    at = cell_end;
   }
 }
 
