@@ -57,7 +57,7 @@ def test_a_finding_fails_the_test_that_ran_the_kernel(run):
         [
             "*_ test_b _*",
             "bad  (2 blocks; check full, policy late)",
-            "    race, write after read: mte_gm_ub overwrites*",
+            "    race, write after read: no V->MTE2 ordering*",
             "      first   scale_kernel.pto.py:17: vlds on pipe V of block 0 reads, execution 1",
             "              pto.vsts(*",
             "tilelang-pto: 3 launches checked (full, policy late), 5 findings in 1 test",
@@ -202,3 +202,10 @@ def test_with_xdist(pytester):
 def test_without_the_plugin_nothing_is_checked(pytester, engine):
     pytester.makepyfile(test_it=HEAD + "def test_a(): assert FakeEngine.current.stack == []")
     pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:hypothesispytest").assert_outcomes(passed=1)
+
+
+def test_kernels_on_the_engine(pytester):
+    pytester.makepyfile(test_it="import sync_kernels as k\ndef test_a(): k.run(k.CLEAN)\ndef test_b(): k.run(k.RACY)")
+    result = pytester.runpytest_inprocess(*PLUGIN)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*race, write after read: no V->MTE2*", "tilelang-pto: 2 launches checked*1 finding in 1 test"])

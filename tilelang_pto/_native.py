@@ -98,6 +98,11 @@ def sim_launch(
 
 
 def _error(error: dict[str, Any], lines: Sequence[str]) -> SimulationError:
+    from tilelang_pto.sim.session import finding_behind
+
+    finding = finding_behind(error["message"])
+    if finding is not None:
+        return finding
     where = []
     if error["function"]:
         where.append(f"kernel {error['function']}")

@@ -58,7 +58,7 @@ def test_findings_are_told_and_change_the_exit_status(engine, script):
     result = run("sim", script("engine.launch('k', 'findings'); print('went on')"))
     assert result.exit_code == 1
     assert "went on" in result.stdout
-    assert "race, write after read: mte_gm_ub overwrites" in result.stdout
+    assert "race, write after read: no V->MTE2 ordering" in result.stdout
 
 
 def test_the_script_runs_like_under_python(engine, script, tmp_path):
@@ -205,3 +205,12 @@ def test_mistakes_are_found_before_the_script_runs(engine, script, arguments, me
 def test_a_bad_policy(engine, script):
     result = CliRunner().invoke(cli.cli, ["sim", script(""), "--policy", "soon"])
     assert "option policy='soon'" in str(result.exception)
+
+
+@pytest.mark.parametrize(("text", "status"), [("CLEAN", 0), ("RACY", 1)])
+def test_a_kernel_on_the_engine(script, text, status, tmp_path):
+    (tmp_path / "real.py").write_text(f"import sync_kernels\nsync_kernels.run(sync_kernels.{text})\n")
+    result = run("sim", str(tmp_path / "real.py"))
+    assert result.exit_code == status, result.output
+    assert result.stdout.startswith("double  (2 blocks; check full, policy late)\n")
+    assert ("race, write after read: no V->MTE2" in result.stdout) == (text == "RACY")

@@ -8,7 +8,9 @@ import tvm_ffi
 
 from tilelang_pto.errors import (
     ConfigurationError,
+    FindingError,
     PtoError,
+    RaceError,
     RuntimeModuleError,
     SimulationError,
     SurfaceError,
@@ -32,6 +34,12 @@ def _register(error_type: type[PtoError]) -> None:
     name = f"tilelang_pto.{error_type.__name__}"
 
     def rebuild(text: str) -> PtoError:
+        if error_type is SimulationError:
+            from tilelang_pto.sim.session import finding_behind
+
+            finding = finding_behind(text)
+            if finding is not None:
+                return finding
         return parse_error(error_type, text)
 
     # First the class, so that raising it in Python code under a native call finds the name; then the function that builds one
@@ -42,5 +50,13 @@ def _register(error_type: type[PtoError]) -> None:
 
 def register() -> None:
     """Let TVM-FFI translate the error kinds of this package."""
-    for error_type in (UnsupportedError, SurfaceError, SimulationError, RuntimeModuleError, ConfigurationError):
+    for error_type in (
+        UnsupportedError,
+        SurfaceError,
+        SimulationError,
+        FindingError,
+        RaceError,
+        RuntimeModuleError,
+        ConfigurationError,
+    ):
         _register(error_type)

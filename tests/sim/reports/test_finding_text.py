@@ -19,7 +19,7 @@ ADVICE = 'T.ascend_set_flag("V_MTE2", id) after the first access, T.ascend_wait_
 
 def test_a_race_with_both_places():
     assert finding_text(KERNEL, RACE).splitlines() == [
-        "race, write after read: mte_gm_ub overwrites bytes that vlds may still read; no V->MTE2 ordering between them (found 6 times)",
+        "race, write after read: no V->MTE2 ordering between them (found 6 times)",
         "  first   scale_kernel.pto.py:17: vlds on pipe V of block 0 reads, execution 1",
         "          pto.vsts(pto.vmuls(pto.vlds(ub, k * 64), 2.0, m), out, k * 64, m)",
         "  second  scale_kernel.pto.py:11: mte_gm_ub on pipe MTE2 of block 0 writes, execution 2",
@@ -31,7 +31,7 @@ def test_a_race_with_both_places():
 
 def test_a_race_as_an_error():
     assert str(finding_error(KERNEL)).splitlines() == [
-        "race, write after read: mte_gm_ub overwrites bytes that vlds may still read; no V->MTE2 ordering between them (found 6 times)",
+        "race, write after read: no V->MTE2 ordering between them (found 6 times)",
         "  in kernel scale_kernel",
         "  in first: scale_kernel.pto.py:17: vlds on pipe V of block 0 reads, execution 1",
         "      pto.vsts(pto.vmuls(pto.vlds(ub, k * 64), 2.0, m), out, k * 64, m)",

@@ -97,3 +97,12 @@ def test_numbers_that_are_none(number):
     value = json.dumps(changed(raw("timed"), (0, "timing", "cycles"), lambda inner, key: inner.__setitem__(key, "HERE")))
     with pytest.raises(ReportError, match="finite"):
         SessionReport.from_json(value.replace('"HERE"', number))
+
+
+@pytest.mark.parametrize("absent", [{"line": -1, "op": ""}, {}], ids=["no line", "the same"])
+def test_the_second_place_of_a_finding_with_one(absent):
+    value = raw("findings")
+    finding = value[0]["findings"][3]
+    assert finding["kind"] == "uninitialised"
+    finding["second"] = {**finding["first"], **absent}
+    assert SessionReport.from_json(json.dumps(value)) == report("findings")

@@ -57,10 +57,13 @@ def _places(kernel: KernelReport, finding: Finding) -> tuple[str, ...]:
 
 
 def _headline(finding: Finding) -> str:
-    text = f"{finding.title}: {finding.message}"
-    if finding.missing and finding.missing not in text:
-        text += f"; {finding.missing}"
-    return text + (f" (found {finding.count} times)" if finding.count > 1 else "")
+    if finding.kind == "race" and finding.missing and finding.first is not None and finding.second is not None:
+        text = f"{finding.title}: {finding.missing}"  # the message says over again what the places say
+    else:
+        text = f"{finding.kind}: {finding.message}"
+        if finding.missing and finding.missing not in text:
+            text += f"; {finding.missing}"
+    return text + (f" (found {finding.count:,} times)" if finding.count > 1 else "")
 
 
 def finding_text(kernel: KernelReport, finding: Finding) -> str:

@@ -144,8 +144,8 @@ def _options(fields: _Fields) -> SimOptions:
         raise ReportError(error.what, advice=error.advice) from error
 
 
-def _access(fields: _Fields) -> Access:
-    return Access(
+def _access(fields: _Fields) -> Access | None:
+    access = Access(
         line=fields.integer("line"),
         op=fields.text("op"),
         pipe=fields.text("pipe"),
@@ -155,11 +155,15 @@ def _access(fields: _Fields) -> Access:
         execution=fields.integer("execution"),
         thread=fields.optional("thread", fields.integer),
     )
+    return access if access.line > 0 else None  # the library gives a place without a line where there is none
 
 
 def _finding(fields: _Fields) -> Finding:
+    first = fields.optional("first", lambda name: _access(fields.inner(name)))
+    second = fields.optional("second", lambda name: _access(fields.inner(name)))
+    kind = fields.text("kind")
     return Finding(
-        kind=fields.text("kind"),
+        kind=kind,
         hazard=fields.optional("hazard", fields.text),
         message=fields.text("message"),
         missing=fields.text("missing"),
@@ -168,8 +172,8 @@ def _finding(fields: _Fields) -> Finding:
         begin=fields.integer("begin"),
         end=fields.integer("end"),
         count=fields.integer("count"),
-        first=fields.optional("first", lambda name: _access(fields.inner(name))),
-        second=fields.optional("second", lambda name: _access(fields.inner(name))),
+        first=first,
+        second=None if second == first and kind != "race" else second,  # one place, told twice
     )
 
 

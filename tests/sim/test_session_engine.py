@@ -1,0 +1,117 @@
+"""Sessions on the engine: kernels with a planted race, and without."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import sync_kernels
+import torch
+from sync_kernels import CLEAN, LOAD, RACY, READ
+
+from tilelang_pto import RaceError, SimulationError, sim
+from tilelang_pto.runtime.abi import AbiParameter, KernelAbi
+from tilelang_pto.runtime.module import create_module
+
+EXPECTED = np.arange(4096, dtype=np.float32) * 2
+
+
+def module(text: str):
+    """The kernel as TileLang's host code calls it."""
+    parameters = tuple(SimpleNamespace(name=name, kind="pointer", dtype="float32") for name in "ac")
+    emitted = SimpleNamespace(text=text, kernels=(SimpleNamespace(name="double", kernel_kind="vector", parameters=parameters),))
+    signature = tuple(AbiParameter(item.name, item.kind, item.dtype) for item in parameters)
+    made = create_module(emitted, {"double": KernelAbi("double", signature, ("blockIdx.x",))}, device="sim", surface="2026-09")
+
+    def call() -> np.ndarray:
+        a, c = torch.arange(4096, dtype=torch.float32), torch.zeros(4096)
+        made["double"](a, c, 2, a.nbytes, c.nbytes)
+        return c.numpy()
+
+    return call
+
+
+CALLS = {"module": module, "run": lambda text: lambda: sync_kernels.run(text)}
+
+
+@pytest.fixture(params=CALLS, ids=str)
+def make(request):
+    """A function from a text to a function that launches it: both ways into the engine."""
+    return CALLS[request.param]
+
+
+@pytest.mark.parametrize("policy", ["late", "eager", "random:3"])
+def test_a_kernel_without_fault(make, policy):
+    call = make(CLEAN)
+    with sim.session(policy=policy) as s:
+        np.testing.assert_array_equal(call(), EXPECTED)
+        np.testing.assert_array_equal(call(), EXPECTED)
+    first, second = s.report.kernels
+    assert first == second
+    assert (first.kernel, first.grid, first.text, first.error, first.findings) == ("double", 2, CLEAN, None, ())
+    assert first.options == sim.SimOptions(policy=policy)
+    assert first.stats["dma_bytes"] == 2 * 4096 * 4
+    s.report.raise_if_findings()
+
+
+@pytest.mark.parametrize("policy", ["late", "eager", "random:3"])
+def test_a_race_is_reported_with_both_places(make, policy):
+    call = make(RACY)
+    with sim.session(race="report", policy=policy) as s:
+        call()
+    (kernel,) = s.report.kernels
+    (finding,) = kernel.findings
+    assert (finding.kind, finding.hazard, finding.memory, finding.begin, finding.end) == ("race", "WAR", "UB", 0, 4096)
+    assert "V->MTE2" in finding.missing
+    first, second = finding.first, finding.second
+    assert first is not None and second is not None
+    assert (first.line, first.op, first.pipe, first.access) == (READ, "vlds", "V", "read")
+    assert (second.line, second.op, second.pipe, second.access) == (LOAD, "mte_gm_ub", "MTE2", "write")
+    assert kernel.error is None
+
+
+def test_a_race_raises(make):
+    call = make(RACY)
+    with pytest.raises(RaceError) as caught, sim.session() as s:
+        call()
+    text = str(caught.value)
+    lines = RACY.splitlines()
+    for part in ("race, write after read: no V->MTE2", f":{READ}: vlds on pipe V of block 0 reads", lines[READ - 1].strip()):
+        assert part in text
+    for part in (f":{LOAD}: mte_gm_ub on pipe MTE2 of block 0 writes", lines[LOAD - 1].strip(), "UB bytes 0 to 4095", "V_MTE2"):
+        assert part in text
+    assert isinstance(caught.value, SimulationError)
+    assert len(s.report.findings) == 1
+
+
+def test_other_errors_stay_what_they_are(make):
+    call = make(RACY.replace('pto.wait_flag("MTE2", "V", event_id=step)', 'pto.wait_flag("MTE2", "V", event_id=step + 2)'))
+    with pytest.raises(SimulationError) as caught, sim.session() as s:
+        call()
+    assert not isinstance(caught.value, RaceError)
+    assert s.report.kernels[0].error is not None
+    assert "double" in s.report.kernels[0].error
+
+
+def test_nothing_is_left_of_a_session(make):
+    clean, racy = make(CLEAN), make(RACY)
+    with pytest.raises(ZeroDivisionError), sim.session(), sim.session(check="bounds"):
+        racy()
+        raise ZeroDivisionError
+    with pytest.raises(RaceError), sim.session():
+        racy()
+    with sim.session(check="off") as s:
+        racy()
+    assert s.report.findings == ()
+    np.testing.assert_array_equal(clean(), EXPECTED)
+
+
+def test_reading_what_nobody_has_written():
+    text = RACY.replace("pto.vlds(row, k * 64)", "pto.vlds(row, k * 64 + 16384)")
+    with sim.session(race="report") as s:
+        sync_kernels.run(text)
+    finding = next(finding for finding in s.report.findings if finding.kind == "uninitialised")
+    places = [place for place in (finding.first, finding.second) if place is not None]
+    assert [(place.line, place.access) for place in places] == [(READ, "read")]
+    assert f"place   <pto>:{READ}: vlds" in s.report.summary()
