@@ -38,6 +38,11 @@ Examples:
 @click.option("--jobs", default=min(2, os.cpu_count() or 1), show_default=True, type=click.IntRange(1, 256), help="Processes at a time.")
 @click.option("--timeout", default=600.0, show_default=True, type=click.FloatRange(min=0, min_open=True), help="Seconds a case may take.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the arguments.")
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(0, 1000), help="On a board: rounds of msprof for each backend.")
+@click.option("--calls", default=20, show_default=True, type=click.IntRange(1, 100000), help="On a board: calls of a round that count.")
+@click.option("--warm-up", default=3, show_default=True, type=click.IntRange(0, 100000), help="On a board: calls before them.")
+@click.option("--npu", default=0, show_default=True, type=click.IntRange(min=0), help="On a board: the NPU that is used.")
+@click.option("--msprof", "msprof_path", metavar="PROGRAM", help="On a board: the profiler (default: that of CANN, else of PATH).")
 @click.argument("suite", metavar="SUITE")
 def compare(
     suite: str,
@@ -51,6 +56,11 @@ def compare(
     jobs: int,
     timeout: float,
     seed: int,
+    rounds: int,
+    calls: int,
+    warm_up: int,
+    npu: int,
+    msprof_path: str | None,
 ) -> None:
     """Compare the backends pto and ascend over the cases of a suite.
 
@@ -58,6 +68,8 @@ def compare(
     process of its own, and called where it can be. docs/comparing.md says what the numbers mean. The exit status is 1 when something
     failed.
     """
+    from tilelang_pto.compare.board import Measuring, measure
+    from tilelang_pto.compare.msprof import find_msprof
     from tilelang_pto.compare.records import BACKENDS, Record, RecordFile
     from tilelang_pto.compare.report import Comparison
     from tilelang_pto.compare.report.files import as_markdown, write_report
@@ -69,8 +81,12 @@ def compare(
 
     loaded = load_suite(suite, full=full)
     cases = select(loaded, kernels)
+    setting = choose_device()
+    measuring = None
+    if setting == "npu" and rounds and not only_table:
+        measuring = Measuring(find_msprof(msprof_path), rounds, warm_up, calls, npu, timeout, seed)
     file = _results(directory, fresh)
-    options = Options(directory, choose_device(), timeout, jobs, seed, backends or BACKENDS)
+    options = Options(directory, setting, timeout, jobs, seed, backends or BACKENDS)
 
     def tell(number: int, total: int, record: Record) -> None:
         error = record.error
@@ -78,7 +94,11 @@ def compare(
         outcome = f"{error.stage} failed: {error.detail}" if error is not None else f"{seconds:.1f} s"
         click.echo(f"[{number}/{total}] {record.backend:6} {record.case}: {outcome}", err=True)
 
-    records = [record for record in run_cases(loaded, cases, RecordFile(file), options, tell) if record.backend in options.backends]
+    results = RecordFile(file)
+    run_cases(loaded, cases, results, options, tell)
+    if measuring is not None:
+        measure(loaded, cases, results, measuring, options.backends, setting, lambda line: click.echo(line, err=True))
+    records = [record for record in results.of(case.name for case in cases) if record.backend in options.backends]
     rows = rows_of(records)
     (directory / "table.md").write_text(markdown_table(rows))
     if only_table:

@@ -41,9 +41,7 @@ class Options:
     backends: Sequence[str]
 
 
-def run_cases(
-    suite: Suite, cases: Sequence[Case], records: RecordFile, options: Options, tell: Callable[[int, int, Record], None]
-) -> list[Record]:
+def run_cases(suite: Suite, cases: Sequence[Case], records: RecordFile, options: Options, tell: Callable[[int, int, Record], None]) -> None:
     """Run what ``records`` does not have yet, and add it there.
 
     Args:
@@ -91,4 +89,3 @@ def run_cases(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return records.of(case.name for case in cases)
