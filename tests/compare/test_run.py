@@ -108,6 +108,18 @@ def test_records_of_another_package_or_suite_are_not_taken(run, tmp_path):
     assert "[1/1]" in result.stderr
 
 
+def test_texts_only(run, tmp_path):
+    result = compare(SUITE, "--kernel", "scaled_*", "--static", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    records = records_of(tmp_path)
+    for backend in ("ascend", "pto"):
+        record = records["scaled_forward", backend]
+        assert record.counts == run[2]["scaled_forward", backend].counts
+        assert (record.step("run").status, record.step("run").detail) == ("not tried", "only texts were asked for")
+    assert len(list((tmp_path / "texts").iterdir())) == 4  # two kernels, both cases of the first share theirs
+    assert "Static counts pto / ascend by kernel" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -15,6 +15,7 @@ Examples:
   tilelang-pto compare examples/ascend_mhc/cases.py
   tilelang-pto compare examples/ascend_mhc/cases.py --table --kernel 'expand_*'
   tilelang-pto compare examples/ascend_mhc/cases.py --table --markdown > table.md
+  tilelang-pto compare examples/ascend_mhc/cases.py --static    counts of both texts, without running anything
 """
 
 
@@ -33,6 +34,7 @@ Examples:
 )
 @click.option("--fresh", is_flag=True, help="Forget the results in the directory.")
 @click.option("--table", "only_table", is_flag=True, help="Only how far each kernel gets, and the first error.")
+@click.option("--static", is_flag=True, help="Only texts and their static counts: nothing is built or called.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @click.option("--full", is_flag=True, help="The sizes of a board: the cases of full_SUITE beside the suite.")
 @click.option("--jobs", default=min(2, os.cpu_count() or 1), show_default=True, type=click.IntRange(1, 256), help="Processes at a time.")
@@ -51,6 +53,7 @@ def compare(
     directory: Path,
     fresh: bool,
     only_table: bool,
+    static: bool,
     markdown: bool,
     full: bool,
     jobs: int,
@@ -81,7 +84,7 @@ def compare(
 
     loaded = load_suite(suite, full=full)
     cases = select(loaded, kernels)
-    setting = choose_device()
+    setting = "static" if static else choose_device()
     measuring = None
     if setting == "npu" and rounds and not only_table:
         measuring = Measuring(find_msprof(msprof_path), rounds, warm_up, calls, npu, timeout, seed)

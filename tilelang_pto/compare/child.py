@@ -18,6 +18,7 @@ from tilelang_pto.compare.progress import Failed, Progress
 from tilelang_pto.compare.suite import find_case, load_suite
 from tilelang_pto.compare.texts import TextStore, device_functions
 from tilelang_pto.errors import ConfigurationError, PtoError, RuntimeModuleError, SimulationError
+from tilelang_pto.lowering import emit_function
 from tilelang_pto.runtime.tools import find_bisheng
 
 __all__ = ["Job", "run"]
@@ -34,7 +35,7 @@ class Job:
         case: name of the case.
         backend: ``ascend`` or ``pto``.
         digest: of the suite.
-        setting: ``sim`` or ``npu``.
+        setting: ``sim`` or ``npu``, or ``static``: only texts and their counts.
         seed: of the arguments.
         texts: directory for emitted texts.
         progress: file to tell progress in.
@@ -62,7 +63,7 @@ def run(job: Job) -> None:
         os.dup2(log.fileno(), sys.stderr.fileno())
     os.environ.clear()
     os.environ.update(job.environment)
-    os.environ["TILELANG_PTO_DEVICE"] = job.setting
+    os.environ["TILELANG_PTO_DEVICE"] = "npu" if job.setting == "npu" else "sim"
     os.environ.setdefault("TILELANG_PRINT_ON_COMPILATION", "0")
     progress = Progress(job.progress)
     try:
@@ -79,7 +80,10 @@ class _Stages:
         self.store = TextStore(job.texts, job.digest)
 
     def go(self) -> None:
-        if self.job.backend == "pto":
+        if self.job.setting == "static":
+            self.count(self.text())
+            self.progress.not_tried("only texts were asked for", "compile", *_RUNNING)
+        elif self.job.backend == "pto":
             self.pto()
         else:
             self.ascend()
@@ -113,28 +117,32 @@ class _Stages:
         return kernel
 
     def ascend(self) -> None:
-        text = self.store.get(self.case, "ascend")
-        function = None
-        if text is None:
-            function = self.trace()
-            with self.progress.stage("text"):
-                text = ascendc.ascendc_text(function, self.case.pass_configs)
-        else:
-            self.progress.ended("trace", "ok")
-            self.progress.ended("text", "ok")
-        self.count(text)
+        self.count(self.text())
         try:
             find_bisheng()
         except ConfigurationError:
             self.progress.not_tried("no bisheng", "compile", *_RUNNING)
             return
-        function = function or self.trace()
+        function = self.case.program()
         with self.progress.stage("compile"):
             kernel = tilelang.compile(function, target="ascend", pass_configs=dict(self.case.pass_configs))
         if self.job.setting == "npu":
             self.call(kernel)
         else:
             self.progress.not_tried("no board", *_RUNNING)
+
+    def text(self) -> str:
+        """The text of the backend without building it, from an earlier case if there was one of the same specialisation."""
+        kept = self.store.get(self.case, self.job.backend)
+        if kept is not None:
+            self.progress.ended("trace", "ok")
+            self.progress.ended("text", "ok")
+            return kept
+        function = self.trace()
+        with self.progress.stage("text"):
+            if self.job.backend == "pto":
+                return emit_function(function, pass_configs=self.case.pass_configs).text
+            return ascendc.ascendc_text(function, self.case.pass_configs)
 
     def trace(self) -> Any:
         with self.progress.stage("trace"):

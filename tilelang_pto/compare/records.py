@@ -52,7 +52,7 @@ class Record:
         tokens: rows it works on.
         backend: ``ascend`` or ``pto``.
         digest: of the suite and the package.
-        setting: where it ran: ``sim`` or ``npu``.
+        setting: where it ran: ``sim`` or ``npu``; ``static`` if only texts were made.
         steps: stages in their order.
         counts: static counts of the text, empty if it could not be counted.
         functions: names of the device functions.

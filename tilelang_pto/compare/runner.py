@@ -26,7 +26,7 @@ class Options:
 
     Attributes:
         directory: for emitted texts.
-        setting: ``sim`` or ``npu``.
+        setting: ``sim``, ``npu`` or ``static``.
         timeout: seconds a case may take.
         jobs: processes at a time.
         seed: of the arguments.

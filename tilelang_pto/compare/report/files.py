@@ -25,6 +25,7 @@ __all__ = ["as_csv", "as_html", "as_json", "as_markdown", "write_report"]
 
 _WHERE = {
     "npu": "Run on a board; times are of msprof.",
+    "static": "Texts only: nothing was built or called.",
     "sim": "Run without a board: pto on the simulator, AscendC as text only.",
 }
 
