@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from fake_msprof import fake_msprof
 from made_records import record
 
+from tilelang_pto import cli
 from tilelang_pto.compare.board import Measuring, measure
 from tilelang_pto.compare.msprof import (
     Launch,
@@ -264,3 +266,17 @@ def test_backends_take_turns_and_one_that_fails_does_not_stop_the_other(faked, t
     (tmp_path / "log").write_text("")
     faked(("ascend", "pto"), rounds=3)
     assert [call["backend"] for call in log_of(tmp_path)] == ["pto"]  # ascend has an error, pto is measured anew for a third round
+
+
+def test_the_command_on_a_board(faked, tmp_path, monkeypatch):
+    monkeypatch.setattr("tilelang_pto.runtime.device.choose_device", lambda: "npu")
+    arguments = ["compare", SUITE, "--kernel", "scaled_backward", "--out", str(tmp_path), "--rounds", "2", "--calls", "4", "--npu", "5"]
+    result = CliRunner().invoke(cli.cli, [*arguments, "--msprof", str(fake_msprof(tmp_path))])
+    assert result.exit_code == 0, result.output
+    assert [(call["backend"], call["pinned"]) for call in log_of(tmp_path)] == [(b, "5") for b in ("ascend", "pto", "pto", "ascend")]
+    assert "Time pto / ascend by tokens" in result.stdout
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["cases"][0]["pto"]["time"]["calls"] == 8
+    assert report["cases"][0]["time_ratio"] == pytest.approx((5 + 4.5) / (10 + 4.5))  # calls 3 to 6 after the warm-up
+    missing = CliRunner().invoke(cli.cli, [*arguments, "--msprof", str(tmp_path / "nothing")])
+    assert "is no program" in str(missing.exception)
