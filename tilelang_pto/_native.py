@@ -144,6 +144,6 @@ def sim_session_reports() -> str:
 
 
 def sim_progress() -> tuple[int, int]:
-    """Blocks done and blocks in all of the launch that is running, from any thread; zeros when none is."""
+    """Blocks done and blocks in all of the launch that began last, from any thread; zeros before the first."""
     done, total = _function("tilelang_pto.sim_progress")()
     return int(done), int(total)

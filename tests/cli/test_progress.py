@@ -85,6 +85,13 @@ def test_short_launches_show_nothing(launch, terminal):
     assert terminal.getvalue() == ""
 
 
+def test_a_launch_that_is_over_shows_nothing(launch, terminal):
+    launch.state = (64, 64)
+    with progress_bar(patience=0.0):
+        launch.set(64, 64)
+    assert terminal.getvalue() == ""
+
+
 def test_nothing_is_asked_without_a_terminal(launch, monkeypatch):
     on_standard_error(monkeypatch, io.StringIO())
     with progress_bar(patience=0.0):

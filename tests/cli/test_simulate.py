@@ -169,7 +169,7 @@ def test_files(engine, script, tmp_path):
 def test_a_trace_of_nothing(engine, script, tmp_path):
     result = run("sim", script(""), "--trace", "out.json")
     assert result.exit_code == 0
-    assert "out.json is not written, no kernel was launched" in result.stderr
+    assert "out.json is not written, no launch has a timeline" in result.stderr
     assert not (tmp_path / "out.json").exists()
 
 

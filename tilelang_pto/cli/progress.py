@@ -37,8 +37,8 @@ def progress_bar(patience: float = _PATIENCE) -> Iterator[None]:
 
 def _watch(stop: threading.Event, patience: float) -> None:
     while not stop.wait(_INTERVAL):
-        total = _native.sim_progress()[1]
-        if total and _outlasts(stop, total, patience):
+        done, total = _native.sim_progress()
+        if done < total and _outlasts(stop, total, patience):
             _show(stop, total)
 
 
@@ -47,7 +47,7 @@ def _outlasts(stop: threading.Event, total: int, patience: float) -> bool:
     begin, last = time.monotonic(), 0
     while time.monotonic() - begin < patience:
         done, now = _native.sim_progress()
-        if now != total or done < last or stop.wait(_INTERVAL):
+        if now != total or not last <= done < total or stop.wait(_INTERVAL):
             return False
         last = done
     return True

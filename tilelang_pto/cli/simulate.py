@@ -118,7 +118,7 @@ def _simulate(
         found.write_trace(trace)
         click.echo(f"trace: {trace} (open it in ui.perfetto.dev)", err=True)
     elif trace is not None:
-        click.echo(f"tilelang-pto: {trace} is not written, no kernel was launched", err=True)
+        click.echo(f"tilelang-pto: {trace} is not written, no launch has a timeline", err=True)
     failed = bool(found.findings) or any(kernel.error for kernel in found.kernels)
     sys.exit(status or int(failed))
 

@@ -25,10 +25,10 @@ class SimOptions:
     """Options of a simulation session; see ``docs/simulator.md``.
 
     Args:
-        check: ``"off"`` checks nothing, ``"bounds"`` the bounds and alignment of each access, ``"full"`` also that every two accesses of
-            the same bytes are ordered, that what is read was written, and that flags are used properly.
-        policy: when the effect of an asynchronous command becomes visible. ``"late"``: not before something waits for it;
-            ``"eager"``: at once; ``"random:SEED"``: somewhere in between.
+        check: beyond the bounds and alignment of accesses and the use of flags, which always count: ``"off"`` checks nothing,
+            ``"bounds"`` that on-chip memory is written before it is read, ``"full"`` also that accesses to the same bytes are ordered.
+        policy: which of the orders that flags permit is executed. ``"late"``: a transfer happens when nothing else can go on without
+            it; ``"eager"``: as early as it can; ``"random:SEED"``: any.
         race: ``"raise"`` ends a launch with an error at its first finding, ``"report"`` goes on and collects them.
         timing: whether cycles are modelled.
         timeline: whether the report says when each command ran and which memory it touched; needs ``timing``.
