@@ -28,7 +28,7 @@ from tvm import tirx
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import surface_of
 from tilelang_pto.errors import SimulationError, UnsupportedError
-from tilelang_pto.sim import run
+from tilelang_pto.sim import run, session
 
 NUMBERS = np.array([-(2**31) + 1, -100, -7, -6, -3, -2, -1, 0, 1, 2, 3, 6, 7, 100, 2**31 - 1], np.int64)
 DIVISORS = (3, 7, 10, -3, -7)
@@ -160,8 +160,9 @@ def test_a_dynamic_misaligned_offset_is_reported(surface, which):
     scoped = tirx.AttrStmt(tirx.StringImm("simdvf"), "tl.simdvf_scope", tirx.IntImm("int32", 1), tirx.Evaluate(put))
     vector = tirx.SBlock([], [], [], "SIMD_VF", scoped)
     text = emitted(vector_kernel("k", [out, n], lambda _: sequence(tirx.AllocBuffer(ub), vector)), surface)
-    run(text, "k", np.zeros(64, np.float32), 8)
-    with pytest.raises(SimulationError, match=r"misaligned access: address (16|1040) is not a multiple of 32"):
+    with session(check="off"):  # nothing has written what is loaded
+        run(text, "k", np.zeros(64, np.float32), 8)
+    with session(check="off"), pytest.raises(SimulationError, match=r"misaligned access: address (16|1040) is not a multiple of 32"):
         run(text, "k", np.zeros(64, np.float32), 4)
 
 

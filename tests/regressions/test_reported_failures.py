@@ -19,7 +19,7 @@ from tvm import tirx
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import surface_of
 from tilelang_pto.errors import SimulationError, UnsupportedError
-from tilelang_pto.sim import run
+from tilelang_pto.sim import run, session
 
 TESTS = Path(__file__).resolve().parents[1]
 HERE = "regressions/test_reported_failures.py"
@@ -350,6 +350,8 @@ def test_values_born_in_a_loop_around_a_vector_function(surface):
             flag("set", "V_MTE3"),
             flag("wait", "V_MTE3"),
             copy("ubuf_to_gm", gm(out), part, 256, 4, 256, 256),
+            flag("set", "MTE3_MTE2"),
+            flag("wait", "MTE3_MTE2"),
         )
 
     text = emitted(vector_kernel("k", [a, out], lambda _: sequence(tirx.AllocBuffer(ub), loop(4, round_))), surface)
@@ -432,7 +434,8 @@ def test_a_load_past_the_end_of_ub_is_reported(surface):
     loaded = op("tl.simd.vld", "float32x64", access(ub.data, "float32", n * 64, 64), "NORM")
     kept = tirx.Evaluate(op("tl.simd.vsts", "handle", access(ub.data, "float32", 0, 64), loaded, full("float32"), "NORM_B32"))
     text = emitted(vector_kernel("k", [n], lambda _: sequence(tirx.AllocBuffer(ub), simd_block(kept))), surface)
-    run(text, "k", 3)
+    with session(check="off"):  # nothing has written what is loaded
+        run(text, "k", 3)
     with pytest.raises(SimulationError, match="UB access out of bounds"):
         run(text, "k", 256 * 1024 // 256)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilelang_pto.errors import SimulationError
-from tilelang_pto.sim import record_module, run
+from tilelang_pto.sim import record_module, run, session
 
 _native = pytest.importorskip("tilelang_pto._native")
 
@@ -135,7 +135,8 @@ def test_empty_grid_runs_nothing() -> None:
 
 
 def test_fresh_memory_is_poisoned() -> None:
-    assert np.isnan(launch(STORE)).all()
+    with session(check="off"):  # the copy reads what nothing has written
+        assert np.isnan(launch(STORE)).all()
 
 
 @pytest.mark.parametrize(

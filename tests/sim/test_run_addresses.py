@@ -19,7 +19,9 @@ UB = 'u = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))\n'
 LOAD = f"{POINTER}pto.store(pto.load(p, 0), out, 0)\n"
 STORE = f"{POINTER}pto.store(1.5, p, 0)\n"
 COPY_IN = f"{POINTER}{UB}pto.mte_gm_ub(p, u, 0, 64, nburst=(1, 64, 64))\n"
-COPY_OUT = f"{POINTER}{UB}pto.mte_ub_gm(u, p, 64, nburst=(1, 64, 64))\n"
+FILL = "pto.store(1.5, u, {0})\n"
+COPY_OUT = f"{POINTER}{UB}{''.join(FILL.format(i) for i in range(16))}"
+COPY_OUT += 'pto.set_flag("S", "MTE3")\npto.wait_flag("S", "MTE3")\npto.mte_ub_gm(u, p, 64, nburst=(1, 64, 64))\n'
 SIMT = f"{POINTER}with pto.simt(16, 1, 1):\n    t = pto.get_tid_x()\n"
 SIMT_LOAD = SIMT + "    pto.store(pto.load(p, t), out, t)\n"
 SIMT_STORE = SIMT + "    pto.store(1.5, p, t)\n"

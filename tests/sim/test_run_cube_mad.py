@@ -156,7 +156,7 @@ def test_a_single_row_is_a_vector_unless_told_otherwise() -> None:
     k = 64
     a, b = numbers("f16", 1, k, seed=1), numbers("f16", 32, k, seed=2)
     # K values next to each other, as GM has them.
-    before = 'pto.mte_gm_l1(a, l1a, 128, nburst=(1, 128, 128))\npto.pipe_barrier("ALL")\n'
+    before = 'pto.pipe_barrier("ALL")\npto.mte_gm_l1(a, l1a, 128, nburst=(1, 128, 128))\npto.pipe_barrier("ALL")\n'
     before += "pto.mte_l1_l0a(l1a, la, m_start=0, k_start=0, m_step=1, k_step=1, src_stride=1, dst_stride=1)\n"
     _, _, c = product(1, 32, k, "f16", a=a, b=b, before=before, mad="pto.mad(la, lb, lc, 1, {n}, {k})")
     close(c, exact(a, b), k)

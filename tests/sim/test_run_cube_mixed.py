@@ -10,7 +10,7 @@ from engine_harness import same
 
 from tilelang_pto import _native
 from tilelang_pto.errors import SimulationError
-from tilelang_pto.sim import record_module
+from tilelang_pto.sim import record_module, session
 
 # One product of 64 x 64 x 64, rows split between the vector cores, in the spelling of August 2026.
 RELU = """\
@@ -76,12 +76,12 @@ def test_product_with_relu_on_both_vector_cores(seed: int) -> None:
 
 def test_indices_of_cores_and_blocks() -> None:
     body = mixed(
-        "pto.store(b * 100 + s * 10 + n, o, b * 4)",
-        "pto.store(b * 100 + s * 10 + n, o, b * 4 + 1 + s)\npto.store(pto.get_block_num(), o, b * 4 + 3)",
+        "pto.store(b * 100 + s * 10 + n, o, b * 5)",
+        "pto.store(b * 100 + s * 10 + n, o, b * 5 + 1 + s)\npto.store(pto.get_block_num(), o, b * 5 + 3 + s)",
         "b, s, n = pto.get_block_idx(), pto.get_subblock_idx(), pto.get_subblock_num()\n",
     )
-    found = run(body, {"o": ("i64", np.zeros(20))}, kind=None, grid=5)["o"].reshape(5, 4)
-    expected = [[100 * b + 1, 100 * b + 2, 100 * b + 12, 5] for b in range(5)]
+    found = run(body, {"o": ("i64", np.zeros(25))}, kind=None, grid=5)["o"].reshape(5, 5)
+    expected = [[100 * b + 1, 100 * b + 2, 100 * b + 12, 5, 5] for b in range(5)]
     assert found.tolist() == expected
 
 
@@ -149,7 +149,8 @@ def test_columns_split_between_both_vector_cores() -> None:
 
 @pytest.mark.parametrize("core", [0, 1])
 def test_one_vector_core(core: int) -> None:
-    found = through_ub(f'pto.mte_l0c_ub(lc, ub, 40, 64, 48, 64, {core}, layout="nz2nd")', 40, 64, 40, 64, A, B)
+    with session(check="off"):  # the other one copies what nothing has written
+        found = through_ub(f'pto.mte_l0c_ub(lc, ub, 40, 64, 48, 64, {core}, layout="nz2nd")', 40, 64, 40, 64, A, B)
     same(found[core], product_of(A, B))
     assert np.isnan(found[1 - core]).all()
 
@@ -290,8 +291,9 @@ with pto.if_(pto.cmp(pto.get_subblock_idx(), 1, "eq")) as br:
             loop.update(seen=pto.load(o, 0))
         pto.store(loop.final("seen") + 1, o, 1)
 """
-    for seed in range(3):
-        assert run(mixed(cube, vector), {"o": ("i64", np.zeros(2))}, kind=None, seed=seed)["o"].tolist() == [41, 42]
+    with session(check="off"):  # polling is no order
+        for seed in range(3):
+            assert run(mixed(cube, vector), {"o": ("i64", np.zeros(2))}, kind=None, seed=seed)["o"].tolist() == [41, 42]
     # The other way round nobody ever writes.
     error = stopped("pass", vector, max_steps=100_000)
     assert "step limit" in error.what and "block 0, AIV1, pipe S" in error.where
@@ -322,7 +324,12 @@ def test_one_core_at_its_end() -> None:
 
 
 def test_only_the_named_pipe_waits() -> None:
-    cube = 'pto.wait_intra_block("MTE2", 0)\npto.store(5, o, 0)\npto.set_intra_block("MTE1", 1)\npto.set_intra_block("MTE1", 17)'
+    cube = f"""\
+pto.wait_intra_block("MTE2", 0)
+pto.store(5, o, 0)
+{flags("S-MTE1")}pto.set_intra_block("MTE1", 1)
+pto.set_intra_block("MTE1", 17)
+"""
     vector = """\
 pto.wait_intra_block("V", 1)
 pto.set_flag("V", "S")
