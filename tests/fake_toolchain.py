@@ -1,9 +1,10 @@
 """Programs that stand in for PTODSL, ptoas and bisheng, for tests of the driver.
 
 Each notes its arguments and does what ``FAKE_PTODSL``, ``FAKE_PTOAS`` or ``FAKE_BISHENG`` says: ``ok``, ``fail`` (with a diagnostic as the
-real tool prints it), ``crash``, ``hang``, ``silent`` (status 0, no output file), ``old`` (another version). The stand-in for bisheng builds
-launch stubs with the system's compiler in their check mode, together with the C++ file ``FAKE_KERNELS`` if that is set, so what it
-links can be loaded and called.
+real tool prints it), ``crash``, ``hang``, ``slow`` (a second), ``silent`` (status 0, no output file). ``FAKE_PTOAS`` may also be ``other``
+(another version), ``ancient`` (one that is too old), ``nameless`` (no version) or ``mute`` (does not tell its version). The stand-in for
+bisheng builds launch stubs with the system's compiler in their check mode, together with the C++ file ``FAKE_KERNELS`` if that is set, so
+what it links can be loaded and called.
 """
 
 from __future__ import annotations
@@ -35,14 +36,18 @@ def misbehave(mode):
         time.sleep(600)
     if mode == "silent":
         sys.exit(0)
+    if mode == "slow":
+        time.sleep(1)
 """
 
 _PTOAS = """
 mode = os.environ.get("FAKE_PTOAS", "ok")
 if sys.argv[1:] == ["--version"]:
-    print("ptoas 0.61" if mode == "old" else "ptoas 0.60")
+    if mode == "mute":
+        time.sleep(600)
+    print({"other": "ptoas 0.61", "ancient": "ptoas 0.59", "nameless": "an assembler"}.get(mode, "ptoas 0.60"))
     sys.exit(0)
-note("ptoas")
+note("ptoas", {"parent": int(os.environ.get("FAKE_PARENT", "0"))})
 misbehave(mode)
 source, made = Path(sys.argv[-3]), Path(sys.argv[-1])
 lines = source.read_text().splitlines()

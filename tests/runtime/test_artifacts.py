@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner
 from fake_toolchain import FakeToolchain
 
-from tilelang_pto import ConfigurationError
+from tilelang_pto import AbiError, ConfigurationError
 from tilelang_pto.cli import cli
 from tilelang_pto.codegen.surface import require_clean, surface_of
+from tilelang_pto.runtime.abi import KernelAbi
 from tilelang_pto.runtime.artifacts import write_artifacts
 
 THREE = """
@@ -106,6 +107,15 @@ def test_the_script_says_what_is_missing(artifacts, tmp_path):
     done = subprocess.run(["sh", str(artifacts / "build.sh")], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "source set_env.sh of the CANN toolkit first" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["täg", "a b", "x;rm", "../x"])
+def test_a_name_that_no_tool_takes_is_refused_before_anything_is_written(tmp_path, name):
+    emitted = SimpleNamespace(text="", kernels=(SimpleNamespace(name=name, kind="vector"),), surface="2026-09")
+    with pytest.raises(AbiError, match="is no name a C") as caught:
+        write_artifacts(emitted, {name: KernelAbi(name, (), ())}, (), tmp_path / "out")
+    assert "ASCII letters, digits and underscores" in caught.value.advice
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_directory_that_cannot_be_written(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from fake_toolchain import FakeToolchain, is_running
 
 from tilelang_pto import ConfigurationError, RuntimeModuleError, ToolchainError
-from tilelang_pto.runtime import trace_child
+from tilelang_pto.runtime import tools, trace_child
 from tilelang_pto.runtime.abi import AbiParameter, KernelAbi
 from tilelang_pto.runtime.build import Source, build_library, working_directory
 from tilelang_pto.runtime.tools import find_bisheng, find_ptoas, find_ptodsl, find_toolchain
@@ -197,8 +197,31 @@ def test_versions_are_asked_for(fake):
     ptodsl = find_ptodsl()
     assert (ptodsl.surface, ptodsl.source) == ("2026-09", "TILELANG_PTO_PYTHON")
     before = find_toolchain().versions()
-    fake.set(FAKE_PTOAS="old")
+    fake.set(FAKE_PTOAS="other")
     assert {name for name, version in find_toolchain().versions().items() if version != before[name]} == {"ptoas"}
+
+
+def test_a_ptoas_that_is_too_old_is_refused(fake, built):
+    fake.set(FAKE_PTOAS="ancient")
+    with pytest.raises(ConfigurationError, match=r"ptoas 0\.59 \(.*, from PTOAS_BIN\) is too old") as caught:
+        built()
+    assert "ptoas 0.60 or newer" in caught.value.advice
+    assert fake.calls("ptoas") == []
+    fake.set(FAKE_PTOAS="nameless")  # a build of one's own may tell none
+    assert find_ptoas().version == "unknown"
+
+
+def test_a_tool_that_does_not_tell_its_version(fake, monkeypatch):
+    monkeypatch.setattr(tools, "PROBE_SECONDS", 0.5)
+    fake.set(FAKE_PTOAS="mute")
+    with pytest.raises(ConfigurationError, match=r"ptoas cannot be asked for its version: ptoas did not end within 0\.5 s"):
+        find_ptoas()
+
+
+def test_a_program_that_cannot_be_run(fake):
+    (fake.folder / "ptoas").write_text("no program")
+    with pytest.raises(ConfigurationError, match=r"ptoas cannot be asked for its version: ptoas cannot be started"):
+        find_ptoas()
 
 
 def test_where_tools_are_looked_for(fake, monkeypatch, tmp_path):

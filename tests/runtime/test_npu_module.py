@@ -121,7 +121,7 @@ def test_every_library_is_its_own(fake):
     """Two modules of one text, with different kernels behind it."""
     first = make()
     (fake.folder / "kernels.cc").write_text(KERNELS.replace("+= by", "-= by"))
-    fake.set(FAKE_PTOAS="old")
+    fake.set(FAKE_PTOAS="other")
     second = make()
     x, y = torch.zeros(8), torch.zeros(8)
     first["bump"](x, 0, 1.0, 0, 1, 0, 32)
@@ -134,7 +134,7 @@ def test_the_library_is_built_once(fake):
     calls = len(fake.calls("ptoas"))
     make()
     assert len(fake.calls("ptoas")) == calls == 1
-    fake.set(FAKE_PTOAS="old")  # another version of a tool is another library
+    fake.set(FAKE_PTOAS="other")  # another version of a tool is another library
     make()
     assert len(fake.calls("ptoas")) == 2
 

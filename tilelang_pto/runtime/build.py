@@ -103,9 +103,9 @@ def architecture(kind: str) -> str:
 
 
 @contextmanager
-def working_directory(parent: Path | None = None) -> Iterator[Path]:
+def working_directory(parent: Path | None = None, prefix: str = "tilelang-pto-build-") -> Iterator[Path]:
     """A directory for one build. It goes away again, unless the build fails and ``TILELANG_PTO_KEEP`` is on; its name is in the error."""
-    path = Path(tempfile.mkdtemp(prefix="tilelang-pto-build-", dir=parent))
+    path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     try:
         yield path
     except ToolchainError as error:
@@ -185,7 +185,10 @@ def build_cached(source: Source, cache: KernelCache | None = None) -> Path:
     )
 
     def build(entry: Path) -> None:
-        with working_directory() as directory:
+        # Beside the entry and named after it, so that whoever builds next removes what a killed process has left; files that are to be
+        # kept have to stay when somebody tries again.
+        place = () if settings.keeping() else (entry.parent, f"{entry.name}-")
+        with working_directory(*place) as directory:
             build_library(source, tools, directory)
             for path in directory.iterdir():
                 if path.suffix in (".so", ".py", ".pto", ".cc"):

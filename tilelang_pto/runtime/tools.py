@@ -41,6 +41,9 @@ BISHENG_VARIABLE = "BISHENG_HOME"
 CANN_VARIABLE = "ASCEND_HOME_PATH"
 PYTHON_VARIABLE = "TILELANG_PTO_PYTHON"
 
+#: The first release of ptoas that takes the emitted text.
+OLDEST_PTOAS = (0, 60)
+
 PROBE_SECONDS = 60.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
@@ -114,9 +117,14 @@ def find_ptoas() -> Tool:
     """The assembler.
 
     Raises:
-        ConfigurationError: there is none, or ``PTOAS_BIN`` names none.
+        ConfigurationError: there is none, ``PTOAS_BIN`` names none, or it is older than what the emitted text needs.
     """
-    return _program("ptoas", _ptoas_candidates(), "install it, put it on PATH, or set PTOAS_BIN to the program", named=PTOAS_VARIABLE)
+    tool = _program("ptoas", _ptoas_candidates(), "install it, put it on PATH, or set PTOAS_BIN to the program", named=PTOAS_VARIABLE)
+    release = tuple(int(number) for number in re.findall(r"\d+", tool.version)[:2])
+    if release and release < OLDEST_PTOAS:
+        oldest = ".".join(map(str, OLDEST_PTOAS))
+        raise ConfigurationError(f"{tool} is too old", advice=f"install ptoas {oldest} or newer, or name one with {PTOAS_VARIABLE}")
+    return tool
 
 
 def find_bisheng() -> Tool:
