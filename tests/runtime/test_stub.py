@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import random
-import shutil
-import struct
-import subprocess
 from pathlib import Path
 
 import pytest
+from stub_library import CTYPES, Launcher, build_stub, values_for
 
 from tilelang_pto import AbiError
-from tilelang_pto.runtime.abi import AbiParameter, KernelAbi, c_layout
+from tilelang_pto.runtime.abi import AbiParameter, KernelAbi
 from tilelang_pto.runtime.stub import CODES, MAX_GRID, launch_symbol, render_stub
 
 GOLDEN = Path(__file__).parent / "golden" / "launch_stub.cc"
@@ -35,44 +33,11 @@ MIX = abi(
 )
 EMPTY = abi("barrier_kernel")
 
-CTYPES = {
-    "bool": ctypes.c_uint8, "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
-    "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
-    "float32": ctypes.c_float, "float16": ctypes.c_uint16, "bfloat16": ctypes.c_uint16,
-}  # fmt: skip
-
 
 def build(kernels: list[KernelAbi], folder: Path) -> ctypes.CDLL:
-    source, library = folder / "stub.cc", folder / "stub.so"
+    source = folder / "stub.cc"
     source.write_text(render_stub(kernels))
-    compiler = shutil.which("c++") or shutil.which("g++")
-    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-DTILELANG_PTO_STUB_CHECK", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, str(source), "-o", str(library)], check=True, capture_output=True, text=True)
-    return ctypes.CDLL(str(library))
-
-
-def ctype(parameter: AbiParameter) -> type:
-    return ctypes.c_void_p if parameter.kind == "pointer" else CTYPES[parameter.dtype]
-
-
-class Launcher:
-    """Calls the exported function of one kernel and records what the kernel gets."""
-
-    def __init__(self, library: ctypes.CDLL, kernel: KernelAbi) -> None:
-        self.kernel, self.got = kernel, []
-        types = [ctype(parameter) for parameter in kernel.parameters]
-        self._callback = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_void_p, *types)(lambda *values: self.got.append(values))
-        ctypes.c_void_p.in_dll(library, f"tilelang_pto_check_{kernel.name}").value = ctypes.cast(self._callback, ctypes.c_void_p).value
-        self.launch = getattr(library, launch_symbol(kernel.name))
-        self.launch.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_void_p]
-
-    def pack(self, values) -> bytes:
-        fields, size = c_layout(self.kernel)
-        data = bytearray(size)
-        for field, parameter, value in zip(fields, self.kernel.parameters, values, strict=True):
-            raw = bytes(ctype(parameter)(value))
-            data[field.offset : field.offset + len(raw)] = raw
-        return bytes(data)
+    return build_stub(source, folder / "stub.so")
 
 
 def test_the_text_is_the_golden_one():
@@ -95,16 +60,6 @@ def test_arguments_arrive(tmp_path):
 SCALARS = [dtype for dtype in CTYPES if dtype != "bool"]
 
 
-def value_of(parameter: AbiParameter, r: random.Random) -> int | float:
-    if parameter.kind == "pointer":
-        return r.randrange(1, 2**47)
-    if parameter.dtype == "float32":
-        return struct.unpack("f", struct.pack("f", r.uniform(-1e30, 1e30)))[0]
-    bits = 8 * ctypes.sizeof(CTYPES[parameter.dtype])
-    signed = parameter.dtype.startswith("int")
-    return r.randrange(-(2 ** (bits - 1)), 2 ** (bits - 1)) if signed else r.randrange(2**bits)
-
-
 def test_random_signatures(tmp_path):
     r = random.Random(5)
     kernels = []
@@ -115,7 +70,7 @@ def test_random_signatures(tmp_path):
     for kernel in kernels:
         launcher = Launcher(library, kernel)
         for grid in (1, 64, MAX_GRID):
-            values = tuple(value_of(parameter, r) for parameter in kernel.parameters)
+            values = values_for(kernel, r)
             packed = launcher.pack(values)
             assert launcher.launch(packed, len(packed), grid, 11) == CODES["ok"]
             assert launcher.got.pop() == (grid, 11, *values), kernel
