@@ -36,16 +36,20 @@ for name, kernel in kernels.items():
 """
 
 
-def _has_ptodsl() -> bool:
-    return subprocess.run([PYTHON, "-c", "import ptodsl"], capture_output=True, timeout=120).returncode == 0
+def _absent() -> str:
+    """What is missing, in words for the summary of a run; empty if nothing is."""
+    missing = [] if PTOAS else ["ptoas (PATH, or TILELANG_PTO_TEST_PTOAS names it)"]
+    if subprocess.run([PYTHON, "-c", "import ptodsl"], capture_output=True, timeout=120).returncode != 0:
+        missing.append(f"PTODSL in {PYTHON} (or TILELANG_PTO_PTODSL_PYTHON names its interpreter)")
+    return f"emitted kernels were NOT traced and assembled with the real tools; missing: {', '.join(missing)}" if missing else ""
 
 
-_ABSENT = PTOAS is None or not _has_ptodsl()
+_ABSENT = _absent()
 
 
 def real_toolchain(test):
-    """Mark a test that needs both; it is skipped where one is missing."""
-    return pytest.mark.real_toolchain(pytest.mark.skipif(_ABSENT, reason="the real PTODSL and ptoas are not installed")(test))
+    """Mark a test that needs both; it is skipped where one is missing, and the summary of the run says so."""
+    return pytest.mark.real_toolchain(pytest.mark.skipif(bool(_ABSENT), reason=_ABSENT or "not skipped")(test))
 
 
 def assert_accepted(module: Path, directory: Path) -> None:
