@@ -8,6 +8,7 @@ from . import (
     expand,
     head_compute_mix,
     norm_fn,
+    post,
     pre_apply_mix,
     pre_split_mixes,
     sinkhorn,
@@ -23,6 +24,7 @@ FAMILIES = (
     sinkhorn,
     pre_apply_mix,
     norm_fn,
+    post,
 )
 """Modules with a function ``cases(sizes)``; those that agree in a specialisation stand together, so that it is compiled once."""
 
