@@ -160,6 +160,12 @@ def test_cube_instructions():
         ascendc("ascend_nd2nz_scatter<16, 16, float, bfloat16_t>(0, 0);")
 
 
+def test_fills_of_l1_are_loads_of_the_cube_core():
+    ours = ptodsl("pto.raw_fill_l1(0, 768, 0, repeat_times=32, block_num_32b=8, dst_gap_32b=24, fill_word_bits=32)")
+    theirs = ascendc("asc_fill_l1(0, (uint32_t)0, 0);")
+    assert ours == theirs == Counts(matrix_loads=1, code=1)
+
+
 def test_sections_of_a_mixed_kernel():
     text = ASCENDC.replace("__global__ __vector__", "__global__ __mix__(1, 2)") % (
         "",

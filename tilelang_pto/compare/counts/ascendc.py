@@ -57,7 +57,7 @@ _VECTOR_MEMORY = re.compile(r"(simd_inst::|::)v(lds?|sts?|sld|sst|gather|scatter
 _PREDICATES = re.compile(r"asc_create_mask_b\d+$|(simd_inst::|::)p[a-z]+\w*$")
 _VECTOR = re.compile(r"(simd_inst::|::)v\w+$")
 _MATRIX = re.compile(r"asc_mmad(_mx)?$")
-_MATRIX_LOADS = re.compile(r"asc_copy_l12l0[ab]\w*$")
+_MATRIX_LOADS = re.compile(r"(asc_copy_l12l0[ab]\w*|asc_fill_l1)$")
 _SET_ATOMIC = re.compile(r"asc_set_atomic_\w+$")
 _TYPES = {
     "int8_t": "i8", "int16_t": "i16", "int32_t": "i32", "int64_t": "i64", "int": "i32", "uint8_t": "ui8", "uint16_t": "ui16",

@@ -19,7 +19,7 @@ instructions are those of SIMD vector functions, without reinterpretations; a li
 it is made of. Synchronisations are flags, barriers of pipes, threads, memory and cores, and buffer tokens. Copies are DMA
 instructions, each with one descriptor; their bytes are counts times lengths. Where a length depends on values known at run time only,
 the largest it can be counts, as far as the text says so (``min``, remainders, masks); copies without such a bound are *unsized* and
-have no bytes. Copies from L1 to L0 and matrix products are kinds of their own.
+have no bytes. Copies from L1 to L0 together with fills of L1, and matrix products, are kinds of their own.
 
 The code size is the number of instructions in the text: everything above once, loops not weighted, unrolled loops expanded.
 """
