@@ -1,9 +1,13 @@
 """Options of the suite, its device, and its cases as parameters.
 
-A test module names its kernels with ``FAMILY``; a test that takes ``cases`` runs once for every set of parameters.
+A test module names its kernels with ``FAMILY``; a test that takes ``cases`` runs once for every set of parameters. A quick run has of these
+one for every kernel, and of the other tests those that run no kernel or are marked ``quick``.
 """
 
 from __future__ import annotations
+
+import inspect
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,7 +20,7 @@ from .sizes import Sizes
 from .suite import Device, by_parameters, quick
 
 _DEVICE = pytest.StashKey[Device]()
-_SKIPPED = pytest.StashKey[list[str]]()
+_QUICK = "ascend_mhc_quick"
 
 
 def pytest_addoption(parser):
@@ -29,6 +33,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "quick: of examples/ascend_mhc: also in a quick run, because it compiles nothing that its cases do not"
+    )
     target = config.getoption("target") or default_target()
     if target not in TARGETS:
         raise pytest.UsageError(f"TILELANG_DEFAULT_TARGET={target}: this suite runs for {' and '.join(TARGETS)}")
@@ -50,7 +57,14 @@ def _torch_device(target: str) -> str:
 
 def _only_quick(config) -> bool:
     """Whether the suite is a part of a run of all tests, which takes one case of every kernel."""
+    if hasattr(config, "workerinput"):  # a worker of xdist is given the directories as if they had been named
+        return config.workerinput[_QUICK]
     return config.getoption("quick") or config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput[_QUICK] = _only_quick(node.config)
 
 
 def pytest_report_header(config):
@@ -60,7 +74,7 @@ def pytest_report_header(config):
     if device.torch_device == "cpu":
         lines.append(f"ascend_mhc: no NPU is used: {_why_simulated()}")
     if _only_quick(config):
-        lines.append("ascend_mhc: one case of every kernel; `pytest examples/ascend_mhc` runs all")
+        lines.append("ascend_mhc: a quick run, one case of every kernel; `pytest examples/ascend_mhc` runs all")
     return lines
 
 
@@ -76,6 +90,19 @@ def pytest_generate_tests(metafunc):
         chosen = quick(groups) if _only_quick(config) else groups
         names = [",".join(f"{key}={value}" for key, value in group[0].parameters.items()) for group in chosen]
         metafunc.parametrize("cases", chosen, ids=names)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what a quick run does not have; pytest says how many."""
+    if _only_quick(config):
+        left_out = [item for item in items if Path(__file__).parent in item.path.parents and not _is_quick(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_quick(item) -> bool:
+    arguments = inspect.signature(item.function).parameters
+    return "cases" in arguments or "device" not in arguments or item.get_closest_marker("quick") is not None
 
 
 @pytest.fixture(scope="session")

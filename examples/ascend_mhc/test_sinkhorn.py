@@ -16,7 +16,7 @@ def test_cases(cases, device):
     device.check(cases)
 
 
-@pytest.mark.parametrize(("mhc", "repeat"), [(4, 10), (2, 20), (4, 1)])
+@pytest.mark.parametrize(("mhc", "repeat"), [pytest.param(4, 10, marks=pytest.mark.quick), (2, 20), (4, 1)])
 def test_gradient(device, mhc, repeat):
     x, grad = normal(mhc, (3, 43, mhc, mhc), (3, 43, mhc, mhc))
     wanted = x.double().requires_grad_()
@@ -28,6 +28,7 @@ def test_gradient(device, mhc, repeat):
     torch.testing.assert_close(leaf.grad.cpu().double(), wanted.grad, rtol=0, atol=1e-5)
 
 
+@pytest.mark.quick
 def test_a_permutation(device):
     """Its rows and columns have sums of one already, up to eps."""
     permutation = torch.eye(4)[[2, 0, 3, 1]]

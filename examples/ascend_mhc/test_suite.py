@@ -47,6 +47,7 @@ def case(**changes) -> Case:
     return dataclasses.replace(right, **changes)
 
 
+@pytest.mark.quick
 def test_a_right_kernel(device):
     assert device.problems(case()) == []
     assert device.problems(case(reference=lambda given: [given[0].double() * 2.0001], tolerances=(Tolerance(1.1e-4),))) == []
@@ -76,6 +77,7 @@ def one_wrong(given):
     ],
     ids=["values", "dtype", "shape", "nan", "input"],
 )
+@pytest.mark.quick
 def test_what_a_wrong_kernel_is_told(device, changes, message):
     assert any(message in problem for problem in device.problems(case(**changes))), device.problems(case(**changes))
 
