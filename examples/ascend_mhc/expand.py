@@ -17,7 +17,7 @@ from tilelang_pto.compare.case import Case, Tolerance
 from .checks import require, require_tensor
 from .launching import launch
 from .sizes import VECTOR_CORES, Sizes
-from .tensors import normal, poisoned
+from .tensors import normal, poisoned, rows_of
 
 __all__ = ["cases", "expand", "expand_backward", "expand_forward"]
 
@@ -91,14 +91,14 @@ class _Expand(torch.autograd.Function):
     def forward(ctx: Any, x: torch.Tensor, mhc: int) -> torch.Tensor:
         hidden = x.shape[-1]
         out = x.new_empty(*x.shape[:-1], mhc, hidden)
-        launch(expand_forward, (hidden, mhc), x.reshape(-1, hidden).contiguous(), out.view(-1, mhc, hidden))
+        launch(expand_forward, (hidden, mhc), rows_of(x), rows_of(out, 2))
         return out
 
     @staticmethod
     def backward(ctx: Any, out_grad: torch.Tensor) -> tuple[torch.Tensor, None]:  # type: ignore[override]
         *rows, mhc, hidden = out_grad.shape
         x_grad = out_grad.new_empty(*rows, hidden)
-        launch(expand_backward, (hidden, mhc), out_grad.reshape(-1, mhc, hidden).contiguous(), x_grad.view(-1, hidden))
+        launch(expand_backward, (hidden, mhc), rows_of(out_grad, 2), rows_of(x_grad))
         return x_grad, None
 
 

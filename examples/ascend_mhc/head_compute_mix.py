@@ -18,7 +18,7 @@ from .checks import require, require_tensor
 from .gradients_of_cores import sums_of_cores
 from .launching import launch
 from .sizes import VECTOR_CORES, Sizes
-from .tensors import normal, poisoned
+from .tensors import normal, poisoned, rows_of
 
 __all__ = ["cases", "head_compute_mix", "head_compute_mix_backward", "head_compute_mix_forward"]
 
@@ -103,7 +103,7 @@ class _HeadComputeMix(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mix: torch.Tensor, scale: torch.Tensor, base: torch.Tensor, eps: float) -> torch.Tensor:
         mhc = mix.shape[-1]
-        rows = mix.reshape(-1, mhc).contiguous()
+        rows = rows_of(mix)
         out = torch.empty_like(rows)
         launch(head_compute_mix_forward, (mhc, eps), rows, scale, base, out)
         ctx.save_for_backward(rows, scale, base)
@@ -115,8 +115,7 @@ class _HeadComputeMix(torch.autograd.Function):
         mhc = rows.shape[-1]
         mix_grad = torch.empty_like(rows)
         scale_grads, base_grads = rows.new_empty(VECTOR_CORES, 1), rows.new_empty(VECTOR_CORES, mhc)
-        grads = out_grad.reshape(-1, mhc).contiguous()
-        launch(head_compute_mix_backward, (mhc,), grads, rows, scale, base, mix_grad, scale_grads, base_grads)
+        launch(head_compute_mix_backward, (mhc,), rows_of(out_grad), rows, scale, base, mix_grad, scale_grads, base_grads)
         return mix_grad.view(out_grad.shape), scale_grads.sum(0), base_grads.sum(0), None
 
 

@@ -22,7 +22,7 @@ from .checks import require, require_tensor
 from .gradients_of_cores import sums_of_cores
 from .launching import launch
 from .sizes import VECTOR_CORES, Sizes
-from .tensors import normal, poisoned
+from .tensors import normal, poisoned, rows_of
 
 __all__ = ["cases", "pre_split_mixes", "pre_split_mixes_backward", "pre_split_mixes_forward"]
 
@@ -161,7 +161,7 @@ class _PreSplitMixes(torch.autograd.Function):
     def forward(
         ctx: Any, mixes: torch.Tensor, scale: torch.Tensor, base: torch.Tensor, mhc: int, factor: float, eps: float
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        rows = mixes.reshape(-1, mixes.shape[-1]).contiguous()
+        rows = rows_of(mixes)
         outputs = [rows.new_empty(rows.shape[0], width) for width in (mhc, mhc, mhc * mhc)]
         launch(pre_split_mixes_forward, (mhc, factor, eps), rows, scale, base, *outputs)
         ctx.save_for_backward(rows, scale, base)
@@ -175,7 +175,7 @@ class _PreSplitMixes(torch.autograd.Function):
         rows, scale, base = ctx.saved_tensors
         mixes_grad = torch.empty_like(rows)
         scale_grads, base_grads = rows.new_empty(VECTOR_CORES, 3), rows.new_empty(VECTOR_CORES, rows.shape[1])
-        flat = [grad.reshape(rows.shape[0], -1).contiguous() for grad in grads]
+        flat = [rows_of(grad) for grad in (*grads[:2], grads[2].flatten(-2))]
         launch(pre_split_mixes_backward, (ctx.mhc, ctx.factor), *flat, rows, scale, base, mixes_grad, scale_grads, base_grads)
         return mixes_grad.view(ctx.shape), scale_grads.sum(0), base_grads.sum(0), None, None, None
 

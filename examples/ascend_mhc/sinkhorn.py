@@ -27,7 +27,7 @@ from tilelang_pto.compare.case import Case, Tolerance
 from .checks import require, require_tensor
 from .launching import launch
 from .sizes import VECTOR_CORES, Sizes
-from .tensors import normal, poisoned
+from .tensors import normal, poisoned, rows_of
 
 __all__ = [
     "cases",
@@ -385,7 +385,7 @@ class _Sinkhorn(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, repeat: int, eps: float) -> torch.Tensor:
         mhc = x.shape[-1]
-        matrices = x.reshape(-1, mhc, mhc).contiguous()
+        matrices = rows_of(x, 2)
         out = torch.empty_like(matrices)
         if mhc == 4:
             launch(sinkhorn_forward_simd, (repeat, eps), matrices, out)
@@ -399,7 +399,7 @@ class _Sinkhorn(torch.autograd.Function):
     def backward(ctx: Any, out_grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:  # type: ignore[override]
         (matrices,) = ctx.saved_tensors
         mhc = matrices.shape[-1]
-        grads = out_grad.reshape(matrices.shape).contiguous()
+        grads = rows_of(out_grad, 2)
         x_grad = torch.empty_like(matrices)
         if mhc == 4:
             launch(sinkhorn_backward_simd, (ctx.repeat, ctx.eps), grads, matrices, x_grad)

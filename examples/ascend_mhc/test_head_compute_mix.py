@@ -34,6 +34,13 @@ def test_gradients(device, mhc, eps):
 
 
 @pytest.mark.quick
+def test_no_tokens(device):
+    leaves = [torch.zeros(shape, device=device.torch_device, requires_grad=True) for shape in ((0, 4), (1,), (4,))]
+    head_compute_mix(*leaves).sum().backward()
+    assert [leaf.grad.tolist() for leaf in leaves] == [[], [0.0], [0.0] * 4]
+
+
+@pytest.mark.quick
 def test_saturated_gates(device):
     """Nothing but the last bits of the quotient stays of the gradient."""
     mix = torch.tensor([[-1e4, 1e4, -120.0, 120.0]], device=device.torch_device, requires_grad=True)

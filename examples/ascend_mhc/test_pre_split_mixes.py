@@ -39,6 +39,13 @@ def test_gradients(device, mhc, factor, eps):
 
 
 @pytest.mark.quick
+def test_no_tokens(device):
+    leaves = [torch.zeros(shape, device=device.torch_device, requires_grad=True) for shape in ((0, 24), (3,), (24,))]
+    sum(part.sum() for part in pre_split_mixes(*leaves, 4)).backward()
+    assert [leaf.grad.tolist() for leaf in leaves] == [[], [0.0] * 3, [0.0] * 24]
+
+
+@pytest.mark.quick
 def test_a_result_nobody_uses(device):
     """Its gradient is zero."""
     leaves = [tensor.to(device.torch_device).requires_grad_() for tensor in normal(0, (5, 24), (3,), (24,))]

@@ -29,6 +29,13 @@ def test_gradient(device, mhc, repeat):
 
 
 @pytest.mark.quick
+def test_no_tokens(device):
+    leaf = torch.zeros(0, 4, 4, device=device.torch_device, requires_grad=True)
+    sinkhorn(leaf, repeat=10).sum().backward()
+    assert leaf.grad.shape == leaf.shape
+
+
+@pytest.mark.quick
 def test_a_permutation(device):
     """Its rows and columns have sums of one already, up to eps."""
     permutation = torch.eye(4)[[2, 0, 3, 1]]
