@@ -10,6 +10,7 @@ __all__ = [
     "AbiError",
     "ConfigurationError",
     "FindingError",
+    "LayoutError",
     "PtoError",
     "RaceError",
     "ReportError",
@@ -43,6 +44,18 @@ class PtoError(Exception):
 
 class UnsupportedError(PtoError):
     """A TIR construct has no rule, or a rule cannot express it. Nothing was emitted."""
+
+
+class LayoutError(PtoError):
+    """TileLang finds no layout over SIMT threads that suits every loop on a fragment. Nothing was emitted.
+
+    Args:
+        fragments: names of the fragments this is about.
+    """
+
+    def __init__(self, what: str, *, where: tuple[str, ...] = (), advice: str = "", fragments: tuple[str, ...] = ()) -> None:
+        self.fragments = fragments
+        super().__init__(what, where=where, advice=advice)
 
 
 class SurfaceError(PtoError):

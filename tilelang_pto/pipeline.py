@@ -19,6 +19,7 @@ from tvm.target import Target
 from tilelang_pto import argument_checks, host
 from tilelang_pto.codegen.attributes import EXTENT_PARAMETERS
 from tilelang_pto.errors import UnsupportedError
+from tilelang_pto.layout_failures import lower_and_explain
 from tilelang_pto.runtime import abi
 from tilelang_pto.shape_parameters import extent_parameters
 from tilelang_pto.target import KIND, settings_of
@@ -35,7 +36,7 @@ def PtoPassPipelineBody(mod: IRModule, target: Target) -> IRModule:
     written = dict(_functions(mod))
     for name, func in written.items():
         refuse_parts_of_l1_tiles(name, func)
-    mod = AscendPassPipelineBody(mod, target)
+    mod = lower_and_explain(AscendPassPipelineBody, mod, target)
     mod = AdaptHost(target)(mod)
     check_abi(mod, written)
     mod = StashDeviceFunctions()(mod)
