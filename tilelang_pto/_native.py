@@ -10,7 +10,16 @@ from tilelang_pto import settings
 from tilelang_pto.errors import ConfigurationError, SimulationError
 from tilelang_pto.runtime.native import library_path, load
 
-__all__ = ["sim_accuracy", "sim_launch", "sim_ops", "sim_progress", "sim_session_begin", "sim_session_end", "sim_session_reports"]
+__all__ = [
+    "sim_accuracy",
+    "sim_launch",
+    "sim_ops",
+    "sim_progress",
+    "sim_session_begin",
+    "sim_session_end",
+    "sim_session_reports",
+    "sim_timing_figures",
+]
 
 
 def _function(name: str) -> Any:
@@ -126,6 +135,11 @@ def sim_ops() -> list[str]:
 def sim_accuracy() -> str:
     """The engine's table of documented errors, as JSON; :mod:`tilelang_pto.sim.accuracy` reads it."""
     return str(_function("tilelang_pto.sim_accuracy")())
+
+
+def sim_timing_figures() -> str:
+    """The engine's table of timing figures, as JSON; :mod:`tilelang_pto.sim.timing_figures` reads it."""
+    return str(_function("tilelang_pto.sim_timing_figures")())
 
 
 def sim_session_begin(options: str) -> None:

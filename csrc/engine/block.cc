@@ -12,7 +12,7 @@ constexpr uint64_t kLongestTurn = 256;  // with a seed
 }  // namespace
 
 Block::Block(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order,
-             const BarrierClocks& barriers)
+             const BarrierClocks& barriers, const TimingLaunch* timing)
     : function_(function), options_(options) {
   cores_.push_back(std::make_unique<Core>(function, options, policy, order));
   if (function.vector_side) {
@@ -23,6 +23,13 @@ Block::Block(const CompiledFunction& function, const LaunchOptions& options, Dra
   workspaces_.resize(cores_.size());
   if (function.core == CoreKind::kCube) shared_ = std::make_unique<BlockShared>();
   if (options.check != Check::kOff) hazards_ = std::make_unique<HazardMonitor>(function, options, barriers);
+  if (timing) timing_ = std::make_unique<TimingMonitor>(function, timing->places(), options.timeline);
+  if (hazards_ && timing_) both_ = std::make_unique<MonitorPair>(*hazards_, *timing_);
+}
+
+Monitor* Block::Watcher() const {
+  if (both_) return both_.get();
+  return hazards_ ? static_cast<Monitor*>(hazards_.get()) : timing_.get();
 }
 
 void Block::Reset(int64_t index, int64_t grid, const GlobalMemory& global, const std::vector<uint64_t>& arguments) {
@@ -36,10 +43,11 @@ void Block::Reset(int64_t index, int64_t grid, const GlobalMemory& global, const
     shared_->intra = IntraFlags();
   }
   if (hazards_) hazards_->Reset(index);
+  if (timing_) timing_->Reset(index);
   const bool mixed = cores_.size() > 1;
   for (size_t i = 0; i < cores_.size(); ++i) {
     Seat seat;
-    seat.block = index, seat.grid = grid, seat.shared = shared_.get(), seat.monitor = hazards_.get();
+    seat.block = index, seat.grid = grid, seat.shared = shared_.get(), seat.monitor = Watcher();
     if (mixed && i == 0) seat.name = "AIC";
     if (i > 0) {
       seat.sub_block = static_cast<int>(i) - 1, seat.sub_blocks = IntraFlags::kVectorCores;

@@ -8,13 +8,15 @@
 #include "core.h"
 #include "cube_memory.h"
 #include "hazards.h"
+#include "monitor_pair.h"
+#include "timing_launch.h"
 
 namespace pto::engine {
 
 class Block {
  public:
   Block(const CompiledFunction& function, const LaunchOptions& options, DrainPolicy& policy, CoreOrder& order,
-        const BarrierClocks& barriers);
+        const BarrierClocks& barriers, const TimingLaunch* timing);
 
   // Becomes block `index` of `grid`, at the start of the kernel. Reuses all storage.
   void Reset(int64_t index, int64_t grid, const GlobalMemory& global, const std::vector<uint64_t>& arguments);
@@ -31,9 +33,11 @@ class Block {
   std::string Text() const;  // printed so far, core after core
   void AddStats(LaunchStats* stats) const;
   HazardMonitor* hazards() { return hazards_.get(); }  // null: nothing is checked
+  TimingMonitor* timing() { return timing_.get(); }    // null: no timing model
   const std::vector<std::unique_ptr<Core>>& cores() const { return cores_; }
 
  private:
+  Monitor* Watcher() const;
   void CheckShared() const;
   uint64_t Random();
 
@@ -43,6 +47,8 @@ class Block {
   std::vector<Workspace> workspaces_;
   std::unique_ptr<BlockShared> shared_;  // with a cube core
   std::unique_ptr<HazardMonitor> hazards_;
+  std::unique_ptr<TimingMonitor> timing_;
+  std::unique_ptr<MonitorPair> both_;
   std::vector<uint8_t> done_;  // by core
   bool finished_ = false;
   uint64_t random_ = 0;

@@ -158,7 +158,9 @@ class Builder {
 
  private:
   void CompileOp(const Op& op);
-  void NoteFlow(uint32_t first, const std::vector<Place>& written, const std::vector<Place>& read);
+  void NoteFlow(uint32_t first, const std::vector<Place>& written, const std::vector<Place>& read,
+                DType result = DType::kNone, DType operand = DType::kNone);
+  DType VectorType(const std::vector<uint32_t>& values) const;  // of the first vector, kNone: there is none
   std::vector<Place> Registers(const std::vector<uint32_t>& values) const;
   Place Allocate(const ValueType& type, bool varying);
   Place Spread(uint32_t value, const Place& place);

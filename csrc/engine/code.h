@@ -39,10 +39,12 @@ struct DebugInfo {
   int line = 0;
 };
 
-// Registers that an instruction of a vecscope writes and reads: a range of Code::registers, those written first.
+// Registers that an instruction of a vecscope writes and reads: a range of Code::registers, those written first. The
+// types are those of its first result and of its first operand that is a vector.
 struct Flow {
   uint32_t first = 0;
   uint8_t written = 0, read = 0;
+  DType result = DType::kNone, operand = DType::kNone;
 };
 
 // A vector register (even) or predicate (odd) by its slot.

@@ -465,7 +465,14 @@ void Builder::CompileOp(const Op& op) {
   const uint32_t first = Here();
   const std::vector<Place> read = Registers(op.operands);
   entry->compile(*this, op);
-  NoteFlow(first, Registers(op.results), read);
+  NoteFlow(first, Registers(op.results), read, VectorType(op.results), VectorType(op.operands));
+}
+
+DType Builder::VectorType(const std::vector<uint32_t>& values) const {
+  for (uint32_t v : values) {
+    if (Type(v).kind == Kind::kVector) return Type(v).dtype;
+  }
+  return DType::kNone;
 }
 
 std::vector<Place> Builder::Registers(const std::vector<uint32_t>& values) const {
@@ -481,13 +488,15 @@ std::vector<Place> Builder::Registers(const std::vector<uint32_t>& values) const
 }
 
 // For the instructions emitted since `first` for which nothing has been noted.
-void Builder::NoteFlow(uint32_t first, const std::vector<Place>& written, const std::vector<Place>& read) {
+void Builder::NoteFlow(uint32_t first, const std::vector<Place>& written, const std::vector<Place>& read, DType result,
+                       DType operand) {
   if (unit_ != kOnVector) return;
   code_.flow.resize(code_.insts.size());
   if (written.empty() && read.empty()) return;
   Flow flow;
   flow.first = static_cast<uint32_t>(code_.registers.size());
   flow.written = static_cast<uint8_t>(written.size()), flow.read = static_cast<uint8_t>(read.size());
+  flow.result = result, flow.operand = operand;
   for (const std::vector<Place>* places : {&written, &read}) {
     for (const Place& p : *places) {
       code_.registers.push_back(p.bank == Bank::kMask ? MaskNumber(p.slot) : VectorNumber(p.slot));

@@ -189,6 +189,7 @@ Core::State Core::Run() {
       ++scalar_.counts[in->counter];
       in = in->fn(scalar_, in);
     } while (in);
+    if (resume_) --scalar_.counts[resume_->counter];  // it has not been executed
     const bool progress = policy_.Drain(*this);
     // The parked instruction runs again and may find its condition fulfilled already, by the drain inside AfterIssue.
     if (resume_ && !progress) return State::kParked;
@@ -211,6 +212,7 @@ Core::State Core::RunFor(int64_t instructions) {
         return State::kReady;
       }
     }
+    if (resume_) --scalar_.counts[resume_->counter];  // it has not been executed
     const bool progress = policy_.Drain(*this);
     moved_ |= progress;
     if (resume_ && !progress) return State::kParked;

@@ -12,6 +12,7 @@
 
 #include "block.h"
 #include "policies.h"
+#include "timing_figures.h"
 
 namespace pto::engine {
 namespace {
@@ -90,8 +91,8 @@ class Workers {
 };
 
 // Of one chip.
-constexpr int64_t kVectorCores = 64;
-constexpr int64_t kCubeCores = 32;
+constexpr int64_t kVectorCores = static_cast<int64_t>(figure::kVectorCores);
+constexpr int64_t kCubeCores = static_cast<int64_t>(figure::kCubeCores);
 
 class Launcher final : public CoreOrder {
  public:
@@ -105,6 +106,7 @@ class Launcher final : public CoreOrder {
         ordered_(f.ordered || (f.vector_side && f.vector_side->ordered)),
         cross_(f.cross.op || !f.vector_side ? f.cross : f.vector_side->cross),
         history_(f) {
+    if (options.timing && options.report) timing_ = std::make_unique<TimingLaunch>(f, grid, options);
     if (ordered_) stopped_.assign(static_cast<size_t>(grid), 0);
   }
 
@@ -120,6 +122,7 @@ class Launcher final : public CoreOrder {
       }
     }
     ReportFindings();
+    if (timing_ && !error_) timing_->Report(options_.report);
     if (error_) {
       // What the failed block has printed comes behind the texts of the blocks before it.
       for (auto& [block, text] : texts_) {
@@ -155,7 +158,7 @@ class Launcher final : public CoreOrder {
     LaunchStats stats;
     int64_t block = 0;
     try {
-      runner = std::make_unique<Block>(function_, options_, *policy, *this, barriers_);
+      runner = std::make_unique<Block>(function_, options_, *policy, *this, barriers_, timing_.get());
       // Blocks are handed out in order: when one fails, all lower ones are handed out already and run to their end, so
       // the lowest failing block is always found.
       while ((block = next_.fetch_add(1)) < grid_ && block < failed_.load()) {
@@ -165,6 +168,7 @@ class Launcher final : public CoreOrder {
         runner->CheckEnd();
         runner->AddStats(&stats);
         if (runner->hazards()) runner->hazards()->Finish(&history_);
+        if (timing_) timing_->Add(block, runner->timing()->Take(runner->cores()));
         if (options_.blocks_done) ++*options_.blocks_done;
         if (ordered_) Stopped(block, runner->Text());
       }
@@ -175,6 +179,7 @@ class Launcher final : public CoreOrder {
     std::lock_guard<std::mutex> lock(mutex_);
     Merge(stats);
     if (runner) MergeFindings(*runner);
+    if (runner && timing_) timing_->Add(runner->timing()->Totals());
   }
 
   // Of the same pair of lines the one in the lowest block is kept, whatever thread found it.
@@ -259,7 +264,7 @@ class Launcher final : public CoreOrder {
     std::vector<std::unique_ptr<Block>> blocks;
     std::vector<uint8_t> finished(static_cast<size_t>(grid_), 0);
     for (int64_t i = 0; i < grid_; ++i) {
-      blocks.push_back(std::make_unique<Block>(function_, options_, *policy, *this, barriers_));
+      blocks.push_back(std::make_unique<Block>(function_, options_, *policy, *this, barriers_, timing_.get()));
       blocks.back()->Reset(i, grid_, global_, arguments_);
     }
     for (int64_t left = grid_; left > 0;) {
@@ -311,6 +316,9 @@ class Launcher final : public CoreOrder {
     for (auto& block : blocks) {
       for (const auto& core : block->cores()) CheckCrossFlags(*core);
       block->AddStats(&stats_);
+      if (!timing_) continue;
+      timing_->Add(block->index(), block->timing()->Take(block->cores()));
+      timing_->Add(block->timing()->Totals());
     }
   }
 
@@ -436,6 +444,7 @@ class Launcher final : public CoreOrder {
   LaunchStats stats_;
   BarrierClocks barriers_;
   GmHistory history_;
+  std::unique_ptr<TimingLaunch> timing_;
   std::map<std::tuple<std::string, int, int, bool, bool, std::string>, Finding> findings_;
 };
 

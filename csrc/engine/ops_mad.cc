@@ -12,6 +12,7 @@
 #include "low_precision.h"
 #include "mad_kernel.h"
 #include "mad_operand.h"
+#include "mad_work.h"
 #include "unit_flags.h"
 
 namespace pto::engine {
@@ -294,6 +295,17 @@ void Compile(Builder& b, const Op& op) {
 }
 
 }  // namespace
+
+MadWork MadWorkOf(const Core& core, const Command& command) {
+  const Mad& d = DetailsOf<Mad>(core, command);
+  const int64_t* v = reinterpret_cast<const int64_t*>(command.values) + d.shape;
+  MadWork work;
+  work.m = v[0], work.n = v[1], work.k = v[2];
+  work.element_bits = IsFloat4(d.left) ? 4 : 8 * ByteSize(d.left);
+  work.whole_f32 = d.left == DType::kF32 && d.hf32 == Hf32::kOff;
+  work.scaled = d.mx;
+  return work;
+}
 
 std::string DescribeMadWait(const Core& core, const Command& c) {
   if (c.fn != &RunMad) return "";

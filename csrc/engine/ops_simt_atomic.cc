@@ -29,7 +29,8 @@ uint8_t* Address(const Context& c, const Inst* in, uint64_t pointer, int thread)
   }
 }
 
-// d: old values, a: pointers, b: values, e: compared values (cas), flag: the order of the cores matters
+// d: old values, a: pointers, b: values, c: whether the old
+// values are used, e: compared values (cas), flag: the order of the cores matters
 template <Space kSpace, class T, class F, bool kCompare>
 const Inst* Atomic(Context& c, const Inst* in) {
   const uint64_t* pointer = c.V<uint64_t>(in->a);
@@ -109,7 +110,7 @@ void CompileAtomic(Builder& b, const Op& op) {
   const uint32_t a = b.Lanes(pointer), x = b.Lanes(value), y = kCompare ? b.Lanes(compared) : 0;
   const Place d = b.Define(op.results[0]);
   Inst& in = b.Emit(h);
-  in.d = d.slot, in.a = a, in.b = x, in.e = y, in.flag = ordered;
+  in.d = d.slot, in.a = a, in.b = x, in.c = b.IsUsed(op.results[0]), in.e = y, in.flag = ordered;
 }
 
 }  // namespace

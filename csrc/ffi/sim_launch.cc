@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/float16.h"
+#include "engine/timing_figures.h"
 #include "ffi/json_text.h"
 #include "ffi/session.h"
 #include "ffi/settings.h"
@@ -128,6 +129,34 @@ std::string AccuracyText() {
   return out + "]";
 }
 
+// {"figures": [{"name": ..., "value": ..., ...}...], "vector": [{"op": ..., ...}...]}
+std::string TimingText() {
+  const auto fields = [](std::initializer_list<std::pair<const char*, std::string>> all) {
+    std::string out;
+    for (const auto& [key, text] : all) out += std::string(out.empty() ? "{" : ", ") + Quoted(key) + ": " + text;
+    return out + "}";
+  };
+  std::string figures, vector;
+  for (const engine::TimingFigure& f : engine::TimingFigures()) {
+    figures += (figures.empty() ? "" : ", ") + fields({{"name", Quoted(f.name)},
+                                                       {"value", std::to_string(f.value)},
+                                                       {"unit", Quoted(f.unit)},
+                                                       {"what", Quoted(f.what)},
+                                                       {"source", Quoted(f.source)},
+                                                       {"certainty", Quoted(f.certainty)}});
+  }
+  for (const engine::VectorCostFigure& f : engine::VectorCostFigures()) {
+    vector += (vector.empty() ? "" : ", ") + fields({{"op", Quoted(f.op)},
+                                                     {"types", Quoted(f.types)},
+                                                     {"latency", std::to_string(f.latency)},
+                                                     {"interval", std::to_string(f.interval)},
+                                                     {"port", Quoted(f.port)},
+                                                     {"source", Quoted(f.source)},
+                                                     {"certainty", Quoted(f.certainty)}});
+  }
+  return "{\"figures\": [" + figures + "], \"vector\": [" + vector + "]}";
+}
+
 tf::Array<tf::String> Ops() {
   tf::Array<tf::String> names;
   for (const std::string& name : engine::SupportedOps()) names.push_back(tf::String(name));
@@ -143,6 +172,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
                                       std::string(mad_order), seed, std::string(text)));
            })
       .def("tilelang_pto.sim_accuracy", [] { return tf::String(AccuracyText()); })
+      .def("tilelang_pto.sim_timing_figures", [] { return tf::String(TimingText()); })
       .def("tilelang_pto.sim_ops", [] { return Ops(); });
 }
 
