@@ -31,8 +31,8 @@ function sourcePanel(section, launch, page) {
     const title = row ? `${plural(row.executions, "execution")} on ${[...row.pipes].join(", ")}` : "";
     const cells = [make("td", { className: "number", textContent: line })];
     if (cycles.size) {
-      cells.push(make("td", { className: "cycles", textContent: row ? format(Math.round(row.cycles)) : "", title }),
-        make("td", { className: "share", textContent: row ? percent(row.cycles, total) : "", title }));
+      cells.push(make("td", { className: "cycles", textContent: row && row.cycles ? format(Math.round(row.cycles)) : "", title }),
+        make("td", { className: "share", textContent: row && row.cycles ? percent(row.cycles, total) : "", title }));
     }
     cells.push(make("td", { className: "code", textContent: text, style: heat ? `background: rgba(var(--heat), ${heat.toFixed(3)})` : "" }));
     const element = make("tr", { id: `line-${line}`, className: found.has(line) ? "found" : "", onclick: () => page.select(line, false) }, ...cells);

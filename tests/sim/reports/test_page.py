@@ -90,3 +90,12 @@ def test_no_launches(tmp_path):
 def test_into_a_place_that_cannot_be_written(tmp_path):
     with pytest.raises(ConfigurationError, match="the report cannot be written: No such file"):
         write_page(report("clean"), tmp_path / "none" / "page.html")
+
+
+def test_pipes_and_memories_come_in_the_order_of_data(tmp_path):
+    cores = tuple(dataclasses.replace(core, pipes=dict(reversed(core.pipes.items()))) for core in TIMED.timing.cores)
+    memory = tuple(dataclasses.replace(TIMED.memory[0], memory=name) for name in ("L0C", "BT", "UB", "L1"))
+    kernel = dataclasses.replace(TIMED, timing=dataclasses.replace(TIMED.timing, cores=cores), memory=memory)
+    _, data = page_of(SessionReport((kernel,)), tmp_path)
+    assert list(data["launches"][0]["timing"]["cores"][0]["pipes"]) == ["S", "MTE2", "V", "MTE3"]
+    assert [row["memory"] for row in data["launches"][0]["memory"]] == ["UB", "L1", "L0C", "BT"]

@@ -90,3 +90,11 @@ def test_cores_that_take_equally_long():
 )
 def test_numbers(text, expected):
     assert text == expected
+
+
+def test_lines_that_take_no_time_are_not_listed():
+    kernel = report("timed").kernels[0]
+    lines = tuple(dataclasses.replace(line, cycles=0.0) if line.line == 12 else line for line in kernel.timing.lines)
+    text = summary(SessionReport((dataclasses.replace(kernel, timing=dataclasses.replace(kernel.timing, lines=lines)),)))
+    assert "line 18" in text
+    assert "line 12" not in text

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from tilelang_pto.errors import ConfigurationError
 from tilelang_pto.runtime.templates import write
 from tilelang_pto.sim.report.finding_text import advice
-from tilelang_pto.sim.report.lanes import lanes
+from tilelang_pto.sim.report.lanes import lanes, pipe_rank
 from tilelang_pto.sim.report.model import Finding, KernelReport, SessionReport, Timeline
 from tilelang_pto.version import __version__
 
@@ -21,6 +21,8 @@ __all__ = ["MAX_PAGE_EVENTS", "write_page"]
 
 #: Timeline events and memory extents of all launches together that a page takes: about 40 MB, which browsers still open.
 MAX_PAGE_EVENTS = 1_000_000
+#: Memories in the order in which they are offered: those whose buffers a program lays out come first.
+_MEMORIES = ("UB", "L1", "L0A", "L0B", "L0C", "BT", "FB")
 _SCRIPTS = ("dom", "view", "timeline", "memory", "source", "findings", "overview", "main")
 
 
@@ -71,6 +73,8 @@ def _launch(kernel: KernelReport, source: int, *, drawn: bool) -> dict[str, Any]
     notes = list(kernel.notes)
     if not drawn:
         notes.append("the timeline is left out, the page would be too large; a trace file has it")
+    for core in plain["timing"]["cores"] if kernel.timing else ():
+        core["pipes"] = dict(sorted(core["pipes"].items(), key=lambda pipe: pipe_rank(pipe[0])))
     for finding, row in zip(kernel.findings, plain["findings"], strict=True):
         row.update(_finding(finding))
     return {
@@ -103,7 +107,12 @@ def _memory(kernel: KernelReport) -> list[dict[str, Any]]:
         extents = maps.setdefault((item.block, item.core, item.memory), [])
         cycles = (_short(item.first_cycle), _short(item.last_cycle))
         extents += (item.begin, item.end, *cycles, item.line, int(item.access == "write"))
-    return [{"block": block, "core": core, "memory": memory, "extents": extents} for (block, core, memory), extents in sorted(maps.items())]
+    rows = [{"block": block, "core": core, "memory": memory, "extents": extents} for (block, core, memory), extents in maps.items()]
+    return sorted(rows, key=lambda row: (row["block"], _memory_rank(row["memory"]), row["core"]))
+
+
+def _memory_rank(name: str) -> int:
+    return _MEMORIES.index(name) if name in _MEMORIES else len(_MEMORIES)
 
 
 def _short(cycles: float) -> float:

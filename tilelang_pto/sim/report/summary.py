@@ -132,7 +132,8 @@ def _merged(rows: Sequence[tuple[float, int, str, str]]) -> list[tuple[float, in
     for cycles, line, pipe, op in rows:
         before, name = found.get((line, pipe), (0.0, op))
         found[line, pipe] = before + cycles, name
-    return sorted(((cycles, line, pipe, op) for (line, pipe), (cycles, op) in found.items()), key=lambda row: (-row[0], row[1]))
+    rows = [(cycles, line, pipe, op) for (line, pipe), (cycles, op) in found.items() if cycles > 0]
+    return sorted(rows, key=lambda row: (-row[0], row[1]))
 
 
 def _cut(text: str, width: int) -> str:

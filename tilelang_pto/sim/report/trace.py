@@ -1,7 +1,7 @@
 """A timeline as Chrome Trace Event JSON, for Perfetto (ui.perfetto.dev) and chrome://tracing.
 
-A core of a launch is a process, a pipe a thread. Launches follow one another. Waits have an arrow from the command that ended them,
-where the timeline has it. Events go to the file one by one: a timeline may be larger than a text should be.
+A core of a launch is a process, a pipe a thread. Launches follow one another. A wait has an arrow from the one command of another
+pipe of its block that ends when it ends, if there is one. Events go to the file one by one: a timeline may be larger than a text should be.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ __all__ = ["trace_events", "write_trace"]
 
 #: Cycles between two launches, so that they can be told apart.
 _GAP_CYCLES = 1000.0
-_SETS = ("set_", "rls_buf")
 
 
 def write_trace(report: SessionReport, path: str | Path) -> None:
@@ -125,15 +124,15 @@ class _Writer:
                 yield {"name": "busy pipes", "ph": "C", "ts": time, "pid": process, "tid": 0, "args": {"pipes": running}}
 
     def _arrows(self, rows: list[Lane], scale: float) -> Iterator[dict[str, Any]]:
-        """From the setting command that ends with a wait of another pipe of the block to that wait."""
-        sets: dict[float, list[tuple[Lane, Event]]] = defaultdict(list)
+        """From commands to the waits that end with them."""
+        ends_at: dict[float, list[tuple[Lane, Event]]] = defaultdict(list)
         for lane in rows:
             for event in lane.events:
-                if event.kind == "run" and event.op.startswith(_SETS):
-                    sets[event.end].append((lane, event))
+                if event.kind == "run":
+                    ends_at[event.end].append((lane, event))
         for lane in rows:
             for wait in lane.events:
-                ends = [found for found in sets.get(wait.end, ()) if (found[0].core, found[0].pipe) != (lane.core, lane.pipe)]
+                ends = [found for found in ends_at.get(wait.end, ()) if (found[0].core, found[0].pipe) != (lane.core, lane.pipe)]
                 if wait.kind != "wait" or len(ends) != 1:  # of several, any could be the one
                     continue
                 self._arrow += 1
@@ -146,7 +145,7 @@ class _Writer:
     def _end(self, place: tuple[int, int], phase: str, time: float) -> dict[str, Any]:
         """One end of an arrow; a viewer binds it to the slice that encloses its time."""
         process, thread = place
-        event = {"name": "ends the wait", "cat": "wait", "ph": phase, "id": self._arrow, "pid": process, "tid": thread, "ts": time}
+        event = {"name": "end of the wait", "cat": "wait", "ph": phase, "id": self._arrow, "pid": process, "tid": thread, "ts": time}
         return {**event, "bp": "e"} if phase == "f" else event
 
 
