@@ -189,8 +189,8 @@ void HazardMonitor::End() {
   Agent& a = agents_[agent];
   if (full_) {
     shadow_.Fold(static_cast<uint8_t>(agent), a.done + 1,
-                 [&](uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write) {
-                   Conflict(agent, granule, r, mask, inst, write);
+                 [&](uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write, bool reach) {
+                   Conflict(agent, granule, r, mask, inst, write, reach);
                  });
   } else {
     shadow_.Discard();
@@ -234,15 +234,20 @@ void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
   InCommand(c, in, [&] {
     const uint32_t inst = Index(*c.code, in);
     const Pipe pipe = PipeOf(running_.agent);
+    // Vector functions read registers and tiles of which they use a part; what leaves the core has to be known.
     const bool strict = pipe == kPipeS || pipe == kPipeMte3;
-    if (!shadow_.Touch(memory, offset, bytes, access, inst, strict)) {
+    // A register load may reach beyond what its users need of it, into a buffer that is being filled: where it begins
+    // decides. A tile that is not ready is read at its beginning, too.
+    if (pipe == kPipeV && IsVectorCode(c) && access == Access::kRead) {
+      shadow_.TouchRegister(memory, offset, bytes, inst);
+    } else if (!shadow_.Touch(memory, offset, bytes, access, inst, strict) && pipe != kPipeV) {
       Uninitialised(c, in, memory, offset, bytes, strict);
     }
     if (!full_ || pipe != kPipeV || !IsVectorCode(c) || c.code->simt) return;
     const bool write = access != Access::kRead, scalar = in->counter != kCountVector;
     vector_order_[static_cast<size_t>(c.core->sub_block)].Touch(
-        *c.code, inst, scalar, write, offset, bytes,
-        [&](uint32_t earlier, bool earlier_write, int64_t from, int64_t to) {
+        *c.code, inst, c.counts[kCountNothing] + c.counts[kCountScalar] + c.counts[kCountVector], scalar, write, offset,
+        bytes, [&](uint32_t earlier, bool earlier_write, int64_t from, int64_t to) {
           const uint32_t seq = agents_[running_.agent].done + 1;
           const Sides sides{&c.code->insts[earlier], in, 0, seq, seq};
           if (Again(sides, from, to)) return;
@@ -318,8 +323,8 @@ void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAcces
       range.address = reinterpret_cast<const uint8_t*>(reinterpret_cast<intptr_t>(access.base) + from);
       range.tensor = access.tensor, range.offset = access.tensor ? from : 0, range.bytes = to - from;
       AddGm(c, in, range, access.access);
-    } else if (!shadow_.Touch(memory, from, to - from, access.access, inst, true)) {
-      Uninitialised(c, in, memory, from, to - from, true);
+    } else {
+      shadow_.Touch(memory, from, to - from, access.access, inst, false);
     }
   };
   for (int i = c.mask.lo; i < c.mask.hi; ++i) {
@@ -389,7 +394,8 @@ AccessPlace HazardMonitor::Place(int agent, uint32_t seq, uint32_t inst, bool wr
   return p;
 }
 
-void HazardMonitor::Conflict(int agent, uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write) {
+void HazardMonitor::Conflict(int agent, uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write,
+                             bool reach) {
   const Clock& knows = agents_[agent].knows;
   if (r.agent == agent && InOrder(PipeOf(agent))) return;
   if (r.seq <= knows.at[r.agent]) return;
@@ -400,7 +406,8 @@ void HazardMonitor::Conflict(int agent, uint32_t granule, const Record& r, uint3
   const Code *earlier = executed_[r.agent][r.seq - 1].code, *later = executed_[agent][seq - 1].code;
   const Sides sides{&earlier->insts[r.inst], &later->insts[inst], static_cast<uint32_t>(r.agent * kAgents + agent) + 2,
                     r.seq, seq};
-  if (Again(sides, begin, end)) return;
+  // Bytes that nobody may need only tell how far a race reaches.
+  if (Again(sides, begin, end) || reach) return;
   Finding f;
   f.kind = "race";
   f.memory = kMemoryNames[static_cast<int>(memory)];

@@ -88,7 +88,7 @@ class HazardMonitor final : public Monitor {
   template <class F>
   void InCommand(const Context& c, const Inst* in, F f);
   void AddGm(const Context& c, const Inst* in, const GmRange& range, Access access);
-  void Conflict(int agent, uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write);
+  void Conflict(int agent, uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write, bool reach);
   // The two sides of a finding as they are found, by their instructions; a pair is put into words once.
   struct Sides {
     const Inst* first = nullptr;

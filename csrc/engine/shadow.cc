@@ -84,6 +84,24 @@ bool Shadow::Touch(Memory memory, int64_t offset, int64_t bytes, Access access, 
   return !read || (strict ? all : some);
 }
 
+void Shadow::TouchRegister(Memory memory, int64_t offset, int64_t bytes, uint32_t inst) {
+  const int64_t needed = std::min(bytes, kGranule);
+  Touch(memory, offset, needed, Access::kRead, inst, false);
+  const uint32_t base = first_[static_cast<size_t>(memory)];
+  for (int64_t at = offset + needed, end = offset + bytes; at < end;) {
+    const int64_t from = at % kGranule, to = std::min(kGranule, from + end - at);
+    const uint32_t granule = base + static_cast<uint32_t>(at / kGranule);
+    Pending& p = pending_[granule / kCellGranules];
+    if (!p.dirty) {
+      p.dirty = true;
+      dirty_.push_back(granule / kCellGranules);
+    }
+    p.reached[granule % kCellGranules] |= GranuleMask(from, to);
+    p.reached_inst[granule % kCellGranules] = inst;
+    at += to - from;
+  }
+}
+
 void Shadow::Discard() {
   for (const uint32_t cell : dirty_) pending_[cell] = Pending();
   dirty_.clear();
@@ -94,7 +112,7 @@ void Shadow::Discard() {
 void Shadow::Insert(Records* records, const Record& record) {
   size_t kept = 0;
   for (Record& r : *records) {
-    if (r.agent == record.agent && (record.write || !r.write)) r.mask &= ~record.mask;
+    if (r.agent == record.agent && (record.write || (!r.write && r.reach == record.reach))) r.mask &= ~record.mask;
     if (r.mask) (*records)[kept++] = r;
   }
   records->resize(kept);

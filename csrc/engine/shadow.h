@@ -18,6 +18,7 @@ struct Record {
   uint32_t inst = 0;  // instruction in the code that accessed
   uint8_t agent = 0;
   bool write = false;
+  bool reach = false;  // a read of bytes that nobody may need
 };
 
 constexpr int kCellGranules = 8;  // 256 bytes, what a vector register holds
@@ -26,7 +27,8 @@ constexpr int64_t kCell = kCellGranules * kGranule;
 // What the running command has accessed so far of 256 bytes, by granule.
 struct Pending {
   uint32_t read[kCellGranules] = {}, written[kCellGranules] = {};
-  uint32_t read_inst[kCellGranules] = {}, written_inst[kCellGranules] = {};
+  uint32_t reached[kCellGranules] = {};  // read, but perhaps not needed
+  uint32_t read_inst[kCellGranules] = {}, written_inst[kCellGranules] = {}, reached_inst[kCellGranules] = {};
   bool dirty = false;
 };
 
@@ -40,8 +42,11 @@ class Shadow {
   // was not.
   bool Touch(Memory memory, int64_t offset, int64_t bytes, Access access, uint32_t inst, bool strict);
 
-  // Ends the running command: f(cell, record, pending mask, pending inst, write) for each earlier record that shares
-  // bytes with it where one of the two writes; then the command's own records are added.
+  // The same for a register load: only what it begins with is surely needed.
+  void TouchRegister(Memory memory, int64_t offset, int64_t bytes, uint32_t inst);
+
+  // Ends the running command: f(granule, record, pending mask, pending inst, write, reach) for each earlier record that
+  // shares bytes with it where one of the two writes; then the command's own records are added.
   template <class F>
   void Fold(uint8_t agent, uint32_t seq, F conflict);
 
@@ -59,8 +64,8 @@ class Shadow {
   void Insert(Records* records, const Record& record);
 
   std::array<uint32_t, static_cast<size_t>(Memory::kMemories) + 1> first_{};  // granule of each memory
-  std::vector<Records> records_;   // by granule
-  std::vector<Pending> pending_;   // by cell
+  std::vector<Records> records_;                                              // by granule
+  std::vector<Pending> pending_;                                              // by cell
   std::vector<uint32_t> known_;    // bytes that have been written, by granule
   std::vector<uint32_t> dirty_;    // cells with something pending
   std::vector<uint32_t> touched_;  // granules that have to be cleared
@@ -77,19 +82,23 @@ void Shadow::Fold(uint8_t agent, uint32_t seq, F conflict) {
   for (const uint32_t cell : dirty_) {
     Pending& p = pending_[cell];
     for (uint32_t i = 0; i < kCellGranules; ++i) {
-      if (!(p.read[i] | p.written[i])) continue;
+      if (!(p.read[i] | p.written[i] | p.reached[i])) continue;
       const uint32_t granule = cell * kCellGranules + i;
       Records& records = records_[granule];
       if (records.empty()) touched_.push_back(granule);
       for (const Record& r : records) {
         const uint32_t written = p.written[i] & r.mask;
         const uint32_t read = r.write ? p.read[i] & r.mask : 0;
-        if (written) conflict(granule, r, written, p.written_inst[i], true);
-        if (read) conflict(granule, r, read, p.read_inst[i], false);
+        const uint32_t reached = r.write ? p.reached[i] & ~p.read[i] & r.mask : 0;
+        if (written) conflict(granule, r, written, p.written_inst[i], true, r.reach);
+        if (read) conflict(granule, r, read, p.read_inst[i], false, false);
+        if (reached) conflict(granule, r, reached, p.reached_inst[i], false, true);
       }
       if (p.written[i]) Insert(&records, {p.written[i], seq, p.written_inst[i], agent, true});
       const uint32_t only_read = p.read[i] & ~p.written[i];
       if (only_read) Insert(&records, {only_read, seq, p.read_inst[i], agent, false});
+      const uint32_t only_reached = p.reached[i] & ~p.read[i] & ~p.written[i];
+      if (only_reached) Insert(&records, {only_reached, seq, p.reached_inst[i], agent, false, true});
     }
     p = Pending();
   }

@@ -1,5 +1,8 @@
 #include "vector_order.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "code.h"
 
 namespace pto::engine {
@@ -10,6 +13,36 @@ void VectorOrder::MemBar(uint8_t first, uint8_t second) {
       if (first >> a & 1 && second >> b & 1) barrier_[a][b] = time_;
     }
   }
+}
+
+void VectorOrder::Note(Recent* recent, int mine, uint32_t mask, uint32_t inst) const {
+  Last& now = recent->now;
+  const uint64_t barrier = *std::max_element(std::begin(barrier_[mine]), std::end(barrier_[mine]));
+  const bool live = now.time > start_;
+  const uint32_t rest = live ? now.mask & ~mask : 0;
+  if (rest && now.time <= barrier) {
+    Last& before = recent->before;
+    const bool merge = before.time > start_ && before.mask;
+    before = {merge ? std::min(before.time, now.time) : now.time, merge ? before.mask | rest : rest, now.inst};
+    now.mask = mask;
+  } else {
+    now.mask = mask | rest;
+  }
+  now.time = time_, now.inst = inst;
+}
+
+bool VectorOrder::Behind(const Code& code, uint32_t inst, int64_t at, int store) {
+  const uint64_t barrier = barrier_[store][0];
+  const Cell& cell = cells_[static_cast<size_t>(at / kCell)];
+  const Last& whole = cell.whole[0];
+  const Granule& granule = granules_[static_cast<size_t>(at / kGranule)];
+  const Last& part = granule[0].now;
+  const uint64_t stored =
+      std::max(cell.whole[static_cast<size_t>(store)].time, granule[static_cast<size_t>(store)].now.time);
+  for (const Last* load : {&whole, &part}) {
+    if (load->time > barrier && stored <= barrier && Flows(code, load->inst, inst)) return true;
+  }
+  return false;
 }
 
 // Values keep their registers, so what an instruction may depend on is a matter of the code alone.

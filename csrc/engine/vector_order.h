@@ -25,10 +25,11 @@ class VectorOrder {
   void Begin() { start_ = time_; }
   void MemBar(uint8_t first, uint8_t second);
 
-  // Notes an access to bytes of UB. f(instruction of the earlier access, it was a write, first byte, end) when the two
-  // are not ordered.
+  // Notes an access to bytes of UB; `step` tells executions of an instruction apart. f(instruction of the earlier
+  // access, it was a write, first byte, end) when the two are not ordered.
   template <class F>
-  void Touch(const Code& code, uint32_t inst, bool scalar, bool write, int64_t offset, int64_t bytes, F f);
+  void Touch(const Code& code, uint32_t inst, int64_t step, bool scalar, bool write, int64_t offset, int64_t bytes,
+             F f);
 
  private:
   // The last access of a class, to some bytes of a granule or to a whole cell.
@@ -41,36 +42,50 @@ class VectorOrder {
     std::array<Last, 4> whole;
     std::array<uint64_t, 4> part{};  // time of the last access to a part
   };
-  using Granule = std::array<Last, 4>;
+  // Bytes that were accessed before the last barrier are kept apart from those accessed since.
+  struct Recent {
+    Last now, before;
+  };
+  using Granule = std::array<Recent, 4>;
 
+  void Note(Recent* recent, int mine, uint32_t mask, uint32_t inst) const;
+  // Whether the last load at these bytes comes after the last store of class `store`, by a barrier, and before `inst`.
+  bool Behind(const Code& code, uint32_t inst, int64_t at, int store);
   // Whether a value that the load reads reaches the store through registers.
   bool Flows(const Code& code, uint32_t load, uint32_t store);
 
   std::vector<Cell> cells_;
   std::vector<Granule> granules_;
   uint64_t time_ = 1, start_ = 1;
+  int64_t step_ = -1;
+  uint32_t inst_ = 0;
   uint64_t barrier_[4][4] = {};  // when the last one between two classes was
   std::unordered_map<const Code*, std::unordered_map<uint64_t, bool>> flows_;
 };
 
 template <class F>
-void VectorOrder::Touch(const Code& code, uint32_t inst, bool scalar, bool write, int64_t offset, int64_t bytes, F f) {
+void VectorOrder::Touch(const Code& code, uint32_t inst, int64_t step, bool scalar, bool write, int64_t offset,
+                        int64_t bytes, F f) {
   const int mine = (scalar ? 2 : 0) + (write ? 1 : 0);
-  const int first = write ? 0 : 1, step = write ? 1 : 2;
-  ++time_;
+  const int first = write ? 0 : 1, stride = write ? 1 : 2;
+  // What one execution accesses in pieces happens at once.
+  if (step != step_ || inst != inst_) ++time_;
+  step_ = step, inst_ = inst;
   uint64_t ordered[4];  // accesses until then come first
-  for (int other = first; other < 4; other += step) ordered[other] = std::max(start_, barrier_[other][mine]);
+  for (int other = first; other < 4; other += stride) ordered[other] = std::max(start_, barrier_[other][mine]);
   const auto conflict = [&](int other, uint32_t earlier, int64_t from, int64_t to) {
     if (!(other & 1) && Flows(code, earlier, inst)) return;
+    // Behind a load that a barrier keeps behind the earlier store, if it needs what was loaded.
+    if (write && other & 1 && Behind(code, inst, from, other)) return;
     f(earlier, (other & 1) != 0, from, to);
   };
   for (int64_t at = offset, end = offset + bytes; at < end;) {
     Cell& cell = cells_[static_cast<size_t>(at / kCell)];
     const int64_t cell_end = std::min(end, at / kCell * kCell + kCell);
     bool parts = false;
-    for (int other = first; other < 4; other += step) {
+    for (int other = first; other < 4; other += stride) {
       const Last& last = cell.whole[static_cast<size_t>(other)];
-      if (last.time > ordered[other]) conflict(other, last.inst, at, cell_end);
+      if (last.time > ordered[other] && last.time < time_) conflict(other, last.inst, at, cell_end);
       parts |= cell.part[static_cast<size_t>(other)] > ordered[other];
     }
     const bool whole = cell_end - at == kCell;
@@ -80,18 +95,16 @@ void VectorOrder::Touch(const Code& code, uint32_t inst, bool scalar, bool write
       const int64_t from = g % kGranule, to = std::min(kGranule, from + cell_end - g);
       const uint32_t mask = GranuleMask(from, to);
       Granule& granule = granules_[static_cast<size_t>(g / kGranule)];
-      for (int other = first; parts && other < 4; other += step) {
-        const Last& last = granule[static_cast<size_t>(other)];
-        if (!(last.mask & mask) || last.time <= ordered[other]) continue;
-        const int64_t base = g - from;
-        conflict(other, last.inst, base + __builtin_ctz(last.mask & mask),
-                 base + 32 - __builtin_clz(last.mask & mask));
+      for (int other = first; parts && other < 4; other += stride) {
+        const Recent& recent = granule[static_cast<size_t>(other)];
+        for (const Last* last : {&recent.now, &recent.before}) {
+          if (!(last->mask & mask) || last->time <= ordered[other] || last->time == time_) continue;
+          const int64_t base = g - from;
+          conflict(other, last->inst, base + __builtin_ctz(last->mask & mask),
+                   base + 32 - __builtin_clz(last->mask & mask));
+        }
       }
-      if (!whole) {
-        Last& own = granule[static_cast<size_t>(mine)];
-        own.mask = own.time > start_ && own.time > barrier_[mine][mine ^ 1] ? own.mask | mask : mask;
-        own.time = time_, own.inst = inst;
-      }
+      if (!whole) Note(&granule[static_cast<size_t>(mine)], mine, mask, inst);
       g += to - from;
     }
     at = cell_end;

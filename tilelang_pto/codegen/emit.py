@@ -17,7 +17,7 @@ from typing import Literal
 
 from .naming import NameSupply
 from .types import Type
-from .values import Interval, Number, Value, full_range
+from .values import Interval, Number, Value, VectorAccess, full_range
 
 __all__ = ["Block", "BlockKind", "Builder", "attribute", "call", "constant", "name", "path"]
 
@@ -84,6 +84,8 @@ class Statement:
     build: Callable[[Expressions], ast.stmt]
     operands: tuple[Value, ...]
     order: int
+    access: VectorAccess | None = None  # of a vector store
+    orders: tuple[tuple[bool, ...], tuple[bool, ...]] | None = None  # of a mem_bar: kinds before and behind it (True: vector stores)
 
 
 @dataclass(eq=False, slots=True)
@@ -118,6 +120,7 @@ class Block:
     items: list[Item] = field(default_factory=list)
     known: dict[object, Value] = field(default_factory=dict)
     depth: int = 0
+    variable: Value | None = None  # of a loop
 
 
 EVERYTHING = object()
@@ -136,6 +139,7 @@ class Builder:
         self.root = Block("function", None)
         self.block = self.root
         self.order = 0
+        self.handed: dict[tuple[str, str], list[Value]] = {}  # what becomes a carried or merged value, by handle and field
         self._stores: dict[object, list[int]] = {EVERYTHING: []}
 
     # -- values ----------------------------------------------------------------------------------------------------------
@@ -166,7 +170,13 @@ class Builder:
         """``handle.member``, a carried or merged value, in the current block."""
         value = self.named(f"{handle}.{member}", type, interval=interval)
         value.build = lambda _: attribute(name(handle), member)
+        value.key = ("member", handle, member)
         return value
+
+    def hand(self, handle: str, fields: Sequence[str], values: Sequence[Value]) -> None:
+        """Note what the carried or merged values of a handle may come from."""
+        for member, value in zip(fields, values, strict=True):
+            self.handed.setdefault((handle, member), []).append(value)
 
     def pure(
         self,
@@ -275,14 +285,18 @@ class Builder:
 
     def statement(
         self, build: Callable[[Expressions], ast.stmt], operands: Sequence[Value] = (), *, writes: object | None = EVERYTHING
-    ) -> None:
+    ) -> Statement:
         """Append a statement; ``writes`` is the memory it may change, None if none."""
-        self.block.items.append(Statement(build, tuple(operands), self.order))
+        added = Statement(build, tuple(operands), self.order)
+        self.block.items.append(added)
         self._advance(writes)
+        return added
 
-    def effect(self, expression: Callable[[Expressions], ast.expr], operands: Sequence[Value] = (), *, writes: object = EVERYTHING) -> None:
+    def effect(
+        self, expression: Callable[[Expressions], ast.expr], operands: Sequence[Value] = (), *, writes: object = EVERYTHING
+    ) -> Statement:
         """Append an expression statement with an effect."""
-        self.statement(lambda exprs: ast.Expr(expression(exprs)), operands, writes=writes)
+        return self.statement(lambda exprs: ast.Expr(expression(exprs)), operands, writes=writes)
 
     def action(
         self, build: Callable[[Expressions], ast.expr], operands: Sequence[Value], type: Type, hint: str, *, writes: object = EVERYTHING

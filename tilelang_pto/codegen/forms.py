@@ -58,6 +58,7 @@ class Forms:
     facts: list[Form] = field(default_factory=list)
     _known: dict[Value, Form] = field(default_factory=dict)
     _atoms: dict[object, int] = field(default_factory=dict)
+    _keys: list[object] = field(default_factory=list)
     _remainders: dict[int, tuple[Form, Form]] = field(default_factory=dict)
 
     def of(self, value: Value) -> Form:
@@ -86,6 +87,12 @@ class Forms:
     def known_not_negative(self, form: Form) -> bool:
         """Whether the facts say so."""
         return any(fact.terms == form.terms and fact.constant <= form.constant for fact in self.facts)
+
+    def key_of(self, atom: int) -> object:
+        """What an atom stands for: a value, or an operation (``//``, ``%``, ``*``, ``min``, ``max``) with the forms it is applied to."""
+        if len(self._keys) < len(self._atoms):
+            self._keys = list(self._atoms)
+        return self._keys[atom]
 
     def _atom(self, key: object) -> Form:
         return Form(((self._atoms.setdefault(key, len(self._atoms)), 1),))

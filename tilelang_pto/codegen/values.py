@@ -18,7 +18,7 @@ from .types import DType, Type
 if TYPE_CHECKING:
     from .emit import Block
 
-__all__ = ["Interval", "Number", "Pair", "Value", "clip", "fits", "full_range"]
+__all__ = ["Interval", "Number", "Pair", "Value", "VectorAccess", "clip", "fits", "full_range"]
 
 Number = int | float | bool
 Interval = tuple[int, int]
@@ -65,6 +65,7 @@ class Value:
         bits_of: register this one has the bits of.
         inline: never give it a name (typed constants, attributes of loop and branch handles).
         weight: rough length of the expression when printed in place.
+        access: what a vector load reads.
     """
 
     type: Type
@@ -86,6 +87,7 @@ class Value:
     weight: int = 8
     name: str | None = None
     uses: list[tuple[Block, int]] = field(default_factory=list)
+    access: VectorAccess | None = None
 
     @property
     def dtype(self) -> DType:
@@ -107,6 +109,22 @@ class Value:
     def may_wrap(self) -> bool:
         """Whether it is a sum, difference or product that may overflow where the source says what comes of it, as left shifts do."""
         return self.key in ("+", "-", "*") and not self.assumed and self.interval == full_range(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorAccess:
+    """Bytes of UB that a vector load reads or a vector store may write.
+
+    Attributes:
+        pointer: to elements.
+        offset: in elements.
+        width: bytes.
+    """
+
+    pointer: Value
+    offset: Value
+    width: int
+    writes: bool
 
 
 @dataclass(eq=False, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 from tvm import tirx
 
 from ..analysis.liveness import Slot
+from ..analysis.vector_memory import place_barriers
 from ..caps import MAX_THREADS, VECTOR_CORES
 from ..emit import Block, attribute, call, constant, name
 from ..forms import Form
@@ -187,6 +188,8 @@ def vector_function(v: Visitor, region: Region, opener: ast.expr) -> Iterator[No
         v.vector_function = nest.blocks[0]
         yield
     v.vector_function = None
+    if region == "simd":
+        place_barriers(nest.blocks[0], v.arith.forms, v.b.handed)
 
 
 def _extent(v: Visitor, body: Any, tag: str) -> int:
@@ -243,7 +246,7 @@ def _static_loop(v: Visitor, node: Any, low: int, extent: int) -> None:
 
     with v.b.nest(["loop"], build) as nest, v.scope(nest.blocks[0], repeats=node.body):
         type = v.scalar_type(node.loop_var.dtype)
-        v.variables[node.loop_var] = v.b.named(variable, type, interval=(low, low + extent - 1), static=True)
+        nest.blocks[0].variable = v.variables[node.loop_var] = v.b.named(variable, type, interval=(low, low + extent - 1), static=True)
         v.stmt(node.body)
 
 
@@ -255,6 +258,7 @@ def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[S
     fields = _field_names(carried)
     handle = v.b.names.claim(f"{loop_name.lstrip('_') or 'i'}_loop") if carried else ""
     variable = "" if carried else v.b.names.claim(loop_name)
+    v.b.hand(handle, fields, initial)
     updates: list[Value] = []
 
     def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
@@ -271,6 +275,7 @@ def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[S
             index = v.b.member(handle, "iv", INDEX, interval=interval)
         else:
             index = v.b.named(variable, INDEX, interval=interval)
+        nest.blocks[0].variable = index
         v.variables[node.loop_var] = v.arith.cast(index, v.scalar_type(node.loop_var.dtype), hint=loop_name)
         v.stmt(node.body)
         updates = [v.arith.typed(v.read_slot(slot)) for slot in carried]
@@ -329,6 +334,7 @@ def while_loop(v: Visitor, node: Any) -> None:
     fields = _field_names(carried)
     condition = fields[carried.index(flag)]
     handle = v.b.names.claim("while_loop")
+    v.b.hand(handle, fields, initial)
 
     def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
         state = ast.arguments(posonlyargs=[], args=[ast.arg("state")], kwonlyargs=[], kw_defaults=[], defaults=[])
@@ -381,6 +387,7 @@ def _branch(v: Visitor, block: Block, case: Any, handle: str, merged: list[Slot]
 
 def _hand_over(v: Visitor, handle: str, method: str, fields: Sequence[str], values: Sequence[Value]) -> None:
     """``handle.update(field=value, ...)`` or ``handle.assign(...)``."""
+    v.b.hand(handle, fields, values)
     build = attribute(name(handle), method)
     v.b.statement(lambda e: ast.Expr(call(build, **dict(zip(fields, e, strict=True)))), values, writes=None)
 
@@ -415,7 +422,8 @@ def device_loop(v: Visitor, hint: str, count: int) -> Iterator[Value]:
         return [_with(call("pto.for_", constant(0), constant(count), step=constant(1)), bodies[0], variable)]
 
     with v.b.nest(["loop"], build) as nest, v.scope(nest.blocks[0]):
-        yield v.b.named(variable, INDEX, interval=(0, count - 1))
+        nest.blocks[0].variable = index = v.b.named(variable, INDEX, interval=(0, count - 1))
+        yield index
 
 
 def repeat(v: Visitor, start: Value, count: Value, step: Callable[[Value], Value]) -> Value:
@@ -430,6 +438,7 @@ def repeat_indexed(v: Visitor, start: Value, low: int, high: int, step: Callable
 
 def _fold(v: Visitor, start: Value, low: Value, high: Value, step: Callable[[Value, Value], Value]) -> Value:
     handle = v.b.names.claim("steps")
+    v.b.hand(handle, ["value"], [start])
 
     def build(exprs: Sequence[ast.expr], bodies: list[list[ast.stmt]]) -> list[ast.stmt]:
         loop = call("pto.for_", exprs[0], exprs[1], step=constant(1))
@@ -437,7 +446,7 @@ def _fold(v: Visitor, start: Value, low: Value, high: Value, step: Callable[[Val
         return [ast.Assign([ast.Name(handle, ast.Store())], carry), _with(name(handle), bodies[0])]
 
     with v.b.nest(["loop"], build, [low, high, v.arith.typed(start)]) as nest, v.scope(nest.blocks[0]):
-        index = v.b.member(handle, "iv", INDEX, interval=(low.low, max(low.low, high.high - 1)))
+        nest.blocks[0].variable = index = v.b.member(handle, "iv", INDEX, interval=(low.low, max(low.low, high.high - 1)))
         value = v.arith.typed(step(v.arith.cast(index, I32), v.b.member(handle, "value", start.type)))
         _hand_over(v, handle, "update", ["value"], [value])
     return _final(v, handle, "value", start.type, None)

@@ -6,10 +6,11 @@ from typing import Any
 
 from tvm import tirx
 
+from ..caps import MEMORIES
 from ..emit import call, constant
 from ..registry import op
 from ..types import DTYPES, DType, Type, pointer_type
-from ..values import Value
+from ..values import Value, VectorAccess
 from ..visitor import Visitor
 from .memory import UB, access_pointer, cast_pointer, full_pointer
 from .simd_arith import bitcast
@@ -77,7 +78,8 @@ def vscatter(v: Visitor, node: Any, value: Any, pointer: Any, index: Any, m: Any
     base = full_pointer(v, pointer, "the address of a scatter")
     register = Type("register", element, 256 // element.bytes)
     operands = (bitcast(v, stored, register), base, lanes, v.mask(m, bits))
-    v.b.effect(lambda e: call("pto.vscatter", *e), operands, writes=UB)
+    scatter = v.b.effect(lambda e: call("pto.vscatter", *e), operands, writes=UB)
+    scatter.access = VectorAccess(base, v.index(0), MEMORIES["ub"].size, writes=True)  # anywhere behind the pointer
 
 
 def _require_index(v: Visitor, name: str, element: DType, lanes: Value, bits: int) -> None:

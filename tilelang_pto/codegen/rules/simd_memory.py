@@ -7,9 +7,11 @@ from typing import Any
 from ..emit import call, constant, path
 from ..registry import op
 from ..types import DType, Type
-from ..values import Pair, Value
+from ..values import Pair, Value, VectorAccess
 from ..visitor import Visitor
 from .memory import UB, Address, access_pointer, address, cast_pointer
+
+VECTOR_BYTES, BLOCK_BYTES = 256, 32
 
 LOAD_DISTRIBUTIONS = {
     "NORM": None, "BRC_B8": 8, "BRC_B16": 16, "BRC_B32": 32, "US_B8": 8, "US_B16": 16, "DS_B8": 8, "DS_B16": 16,
@@ -46,7 +48,9 @@ def vld(v: Visitor, node: Any, pointer: Any, dist: Any, *step: Any) -> Value:
     def build(e: Any) -> Any:
         return call("pto.vlds", e[0], e[1], shape, **keywords)
 
-    return v.b.pure(("vlds", spelled), build, (where.pointer, where.offset), register, hint="loaded", memory=UB, pinned=True, weight=44)
+    loaded = v.b.pure(("vlds", spelled), build, (where.pointer, where.offset), register, hint="loaded", memory=UB, pinned=True, weight=44)
+    loaded.access = VectorAccess(where.pointer, where.offset, _loaded_bytes(spelled, width), writes=False)
+    return loaded
 
 
 def _advancing_load(v: Visitor, pointer: Any, step: Any, register: Type, shape: Any, keywords: dict[str, Any]) -> Pair:
@@ -80,7 +84,21 @@ def vsts(v: Visitor, node: Any, pointer: Any, value: Any, m: Any, dist: Any) -> 
         spelled, mask_bits = token, STORE_DISTRIBUTIONS[token]
     where = lane_address(v, pointer, stored.dtype)
     operands = (stored, where.pointer, where.offset, v.mask(m, mask_bits))
-    v.b.effect(lambda e: call("pto.vsts", *e, dist=constant(spelled)), operands, writes=UB)
+    store = v.b.effect(lambda e: call("pto.vsts", *e, dist=constant(spelled)), operands, writes=UB)
+    packed = {"PK_B16": 2, "PK_B32": 2, "PK4_B32": 4}.get(spelled, 1)
+    width = bits // 8 if spelled.startswith("1PT") else VECTOR_BYTES // packed
+    store.access = VectorAccess(where.pointer, where.offset, width, writes=True)
+
+
+def _loaded_bytes(distribution: str, width: int | None) -> int:
+    """What a load of the distribution reads; ``width``: bits of an element in memory."""
+    kind = distribution.split("_")[0]
+    if kind == "BRC":
+        return BLOCK_BYTES if width is None else width // 8
+    parts = {"US": 2, "UNPK": 2, "UNPK4": 4}
+    if kind == "E2B":
+        return VECTOR_BYTES // BLOCK_BYTES * (width or 8) // 8
+    return VECTOR_BYTES * 2 if kind == "DS" else VECTOR_BYTES // parts.get(kind, 1)
 
 
 def lane_address(v: Visitor, pointer: Any, dtype: DType) -> Address:

@@ -143,4 +143,9 @@ def tvm_storage_sync(v: Visitor, node: Any, scope: Any, *_: Any) -> None:
 
 @op("tl.simd.mem_bar", arity=1, regions="simd", literals={"kind": MEMORY_BARRIERS}, emits="mem_bar")
 def mem_bar(v: Visitor, node: Any, kind: Any) -> None:
-    v.b.effect(lambda _: call("pto.mem_bar", constant(str(kind.value))))
+    spelled = str(kind.value)
+    first, _, second = spelled.partition("_")
+    kinds = {"VST": (True,), "VLD": (False,)}
+    barrier = v.b.effect(lambda _: call("pto.mem_bar", constant(spelled)))
+    both = (True, False)
+    barrier.orders = (both, both) if spelled == "VV_ALL" else (kinds.get(first, ()), kinds.get(second, ()))
