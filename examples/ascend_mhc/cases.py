@@ -7,9 +7,11 @@ from tilelang_pto.compare.case import Case
 from . import (
     expand,
     head_compute_mix,
+    multilayer_recompute,
     norm_fn,
     post,
     pre_apply_mix,
+    pre_big_fuse,
     pre_split_mixes,
     sinkhorn,
 )
@@ -25,6 +27,8 @@ FAMILIES = (
     pre_apply_mix,
     norm_fn,
     post,
+    pre_big_fuse,
+    multilayer_recompute,
 )
 """Modules with a function ``cases(sizes)``; those that agree in a specialisation stand together, so that it is compiled once."""
 

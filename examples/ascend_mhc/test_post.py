@@ -20,10 +20,12 @@ def test_other_numbers_of_streams(mhc, device):
     device.check(case(parameters, 3) for case in (FAMILY._forward_case, FAMILY._backward_case))
 
 
+@pytest.mark.quick
 def test_no_tokens(device):
     device.check(case({"n0": 0, "n1": 0, "mhc": 4, "hidden": 1280}, 0) for case in (FAMILY._forward_case, FAMILY._backward_case))
 
 
+@pytest.mark.quick
 def test_gradients(device):
     random = torch.Generator().manual_seed(1)
     given = [
