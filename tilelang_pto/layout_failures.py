@@ -76,7 +76,7 @@ def _explained(lower: Callable[[IRModule, Target], IRModule], mod: IRModule, tar
     before = _before_inference(lower, mod, target)
     if before is None:
         return None
-    said = str(error).strip().splitlines()[0].strip()
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
     for name, func in [(var.name_hint, func) for var, func in before.functions.items() if isinstance(func, tirx.PrimFunc)]:
         fragments = [fragment for fragment in _fragments(func) if len(fragment.uses) > 1]
         if not fragments or _infers(before, name, func):

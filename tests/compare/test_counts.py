@@ -162,8 +162,12 @@ def test_cube_instructions():
 
 def test_fills_of_l1_are_loads_of_the_cube_core():
     ours = ptodsl("pto.raw_fill_l1(0, 768, 0, repeat_times=32, block_num_32b=8, dst_gap_32b=24, fill_word_bits=32)")
-    theirs = ascendc("asc_fill_l1(0, (uint32_t)0, 0);")
+    theirs = ascendc("asc_fill_l1(0, (uint32_t)0, { .repeat = static_cast<uint64_t>(32), .blk_num = static_cast<uint64_t>(8)});")
     assert ours == theirs == Counts(matrix_loads=1, code=1)
+
+
+def test_initialisers_count_what_they_compute():
+    assert ascendc("asc_fill_l1(0, (uint32_t)0, { .repeat = n + m, .blk_num = 8});").scalar == 1
 
 
 def test_sections_of_a_mixed_kernel():

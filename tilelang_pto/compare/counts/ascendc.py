@@ -228,6 +228,11 @@ class _Counter:
 
     condition_clause = parenthesized_expression
 
+    def initializer_list(self, node: Node) -> Kind:
+        for item in children(node):
+            self.expression(field(item, "value") if item.type == "initializer_pair" else item)
+        return Kind()
+
     def field_expression(self, node: Node) -> Kind:
         return self.expression(field(node, "argument"))
 
