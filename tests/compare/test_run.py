@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,22 @@ def test_records_of_another_package_or_suite_are_not_taken(run, tmp_path):
     (tmp_path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))
     result = compare(SUITE, "--kernel", "scaled_backward", "--backend", "ascend", "--out", tmp_path, "--table")
     assert "[1/1]" in result.stderr
+
+
+def test_an_interrupt_ends_what_is_running(tmp_path, monkeypatch):
+    started = []
+
+    def interrupted(text, err=False):
+        started.append(text)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("click.echo", interrupted)
+    begun = time.monotonic()
+    options = ("--kernel", "scaled_forward", "--kernel", "hangs", "--static", "--jobs", 2, "--out", tmp_path)
+    result = compare(SUITE, *options)
+    assert result.exit_code != 0 and started
+    assert time.monotonic() - begun < 300  # the case that hangs has 600 s
+    assert all(record.kernel != "hangs" for record in records_of(tmp_path).values())
 
 
 def test_texts_only(run, tmp_path):

@@ -8,6 +8,8 @@ import multiprocessing
 import os
 import signal
 import tempfile
+import threading
+import time
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -22,6 +24,7 @@ __all__ = ["process_context", "run_isolated"]
 
 _LOG_CHARACTERS = 300
 _GRACE = 10.0
+_POLL = 0.2
 
 
 def process_context(setting: str) -> BaseContext:
@@ -34,7 +37,7 @@ def process_context(setting: str) -> BaseContext:
     return context
 
 
-def run_isolated(job: Job, case: Case, timeout: float, context: BaseContext) -> Record:
+def run_isolated(job: Job, case: Case, timeout: float, context: BaseContext, stop: threading.Event) -> Record | None:
     """Do a job in a new process.
 
     Args:
@@ -42,16 +45,21 @@ def run_isolated(job: Job, case: Case, timeout: float, context: BaseContext) -> 
         case: the case it is about.
         timeout: seconds after which the process and everything it has started is killed.
         context: from :func:`process_context`.
+        stop: ends the process when it is set; there is no record then.
     """
     with tempfile.TemporaryDirectory(prefix="tilelang-pto-compare-") as folder:
         job = dataclasses.replace(job, progress=Path(folder) / "progress", log=Path(folder) / "log")
         process: BaseProcess = context.Process(target=child.run, args=(job,))  # type: ignore[attr-defined]
         process.start()
         try:
-            process.join(timeout)
+            deadline = time.monotonic() + timeout
+            while process.is_alive() and time.monotonic() < deadline and not stop.is_set():
+                process.join(_POLL)
             late = process.is_alive()
         finally:
             _kill(process)
+        if stop.is_set():
+            return None
         told = read_progress(job.progress)
         steps = list(told.steps)
         ended = f"did not end within {timeout:g} s and was stopped" if late else _ended(process.exitcode, told)

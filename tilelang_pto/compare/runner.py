@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 
 from tilelang_pto.compare.case import Case
 from tilelang_pto.compare.child import Job
@@ -58,7 +58,7 @@ def run_cases(suite: Suite, cases: Sequence[Case], records: RecordFile, options:
         if records.find(case.name, backend, suite.digest, options.setting) is None
     ]
     context = process_context(options.setting)
-    lock, done = Lock(), 0
+    lock, stop, done = Lock(), Event(), 0
 
     def one(work: tuple[Case, str]) -> None:
         nonlocal done
@@ -76,7 +76,9 @@ def run_cases(suite: Suite, cases: Sequence[Case], records: RecordFile, options:
             log=nowhere,
             environment=dict(os.environ),
         )
-        record = run_isolated(job, case, options.timeout, context)
+        record = run_isolated(job, case, options.timeout, context, stop)
+        if record is None:
+            return
         with lock:
             records.add(record)
             done += 1
@@ -87,5 +89,6 @@ def run_cases(suite: Suite, cases: Sequence[Case], records: RecordFile, options:
             for _ in pool.map(one, missing):
                 pass
         except BaseException:
+            stop.set()  # processes of their own groups do not see the interrupt of this one
             pool.shutdown(wait=False, cancel_futures=True)
             raise
