@@ -16,6 +16,14 @@ const char* Hazard(bool first_writes, bool second_writes) {
   return first_writes ? (second_writes ? "WAW" : "RAW") : "WAR";
 }
 
+// Of the pointer parameter number `tensor`, from 1.
+std::string TensorName(const Function& function, uint32_t tensor) {
+  for (const Parameter& p : function.parameters) {
+    if (p.type.kind == Kind::kPointer && --tensor == 0) return p.name;
+  }
+  return "";
+}
+
 std::string Bytes(int64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
 
 }  // namespace
@@ -243,7 +251,13 @@ void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
     } else if (!shadow_.Touch(memory, offset, bytes, access, inst, strict) && pipe != kPipeV) {
       Uninitialised(c, in, memory, offset, bytes, strict);
     }
-    if (!full_ || pipe != kPipeV || !IsVectorCode(c) || c.code->simt) return;
+    if (!full_ || pipe != kPipeV || !IsVectorCode(c)) return;
+    if (c.code->simt) {  // of all threads
+      LaneAccess together;
+      together.base = c.ub, together.bytes = bytes, together.access = access;
+      CheckThreads(c, inst, together, &offset);
+      return;
+    }
     const bool write = access != Access::kRead, scalar = in->counter != kCountVector;
     vector_order_[static_cast<size_t>(c.core->sub_block)].Touch(
         *c.code, inst, c.counts[kCountNothing] + c.counts[kCountScalar] + c.counts[kCountVector], scalar, write, offset,
@@ -271,10 +285,29 @@ void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
 
 void HazardMonitor::TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) {
   if (!full_ || range.bytes <= 0) return;
-  InCommand(c, in, [&] { AddGm(c, in, range, access); });
+  InCommand(c, in, [&] {
+    AddGm(c, in, range, access);
+    if (!c.code->simt) return;
+    // Of all threads.
+    LaneAccess together;
+    together.gm = true, together.base = range.address, together.bytes = range.bytes, together.access = access;
+    const int64_t at = 0;
+    CheckThreads(c, Index(*c.code, in), together, &at);
+  });
 }
 
-void HazardMonitor::AddGm(const Context& c, const Inst* in, const GmRange& range, Access access) {
+// Which tensor an address lies in.
+void HazardMonitor::FindTensor(const Context& c, GmRange* range) {
+  for (uint32_t t = 0; t < c.n_tensors && !range->tensor; ++t) {
+    const Tensor& tensor = c.tensors[t];
+    const int64_t offset = range->address - tensor.data;
+    if (offset < 0 || tensor.extent < 0 || offset >= tensor.extent) continue;
+    range->tensor = t + 1, range->offset = offset;
+  }
+}
+
+void HazardMonitor::AddGm(const Context& c, const Inst* in, GmRange range, Access access) {
+  FindTensor(c, &range);
   Agent& a = agents_[running_.agent];
   if (!running_.gm_command) {
     const Executed& e = executed_[running_.agent].back();
@@ -338,34 +371,42 @@ void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAcces
     to = at + access.bytes;
   }
   flush();
-  if (!full_) return;
+  if (full_) CheckThreads(c, inst, access, nullptr);
+}
+
+// `at`: the one place of all active threads, null when each has its own.
+void HazardMonitor::CheckThreads(const Context& c, uint32_t inst, const LaneAccess& access, const int64_t* at) {
   ThreadRaces& races = thread_races_[static_cast<size_t>(c.core->sub_block)];
   if (!running_.lanes) {
     running_.lanes = true;
     races.Begin(c.code->narrowest);
   }
-  races.Touch(c, inst, access,
-              [&](const ThreadRaces::Side& first, const ThreadRaces::Side& second, int64_t at, int64_t bytes) {
-                const uint32_t seq = agents_[running_.agent].done + 1;
-                const Sides sides{&c.code->insts[first.inst], in, 1, seq, seq};
-                if (Again(sides, at, at + bytes)) return;
-                Finding f;
-                f.kind = "race";
-                f.hazard = Hazard(first.write, second.write);
-                f.memory = access.gm ? "GM" : kMemoryNames[static_cast<int>(memory)];
-                f.begin = at, f.end = at + bytes;
-                f.first = Place(running_.agent, agents_[running_.agent].done + 1, first.inst, first.write);
-                f.second = Place(running_.agent, agents_[running_.agent].done + 1, second.inst, second.write);
-                f.first.thread = first.thread, f.second.thread = second.thread;
-                f.missing = "no syncthreads between them, and not both are atomic";
-                if (access.gm && access.tensor) {
-                  uint32_t index = access.tensor;
-                  for (const Parameter& p : function_.parameters) {
-                    if (p.type.kind == Kind::kPointer && --index == 0) f.tensor = p.name;
-                  }
-                }
-                Report(sides, std::move(f));
-              });
+  const auto found = [&](const ThreadRaces::Side& first, const ThreadRaces::Side& second, int64_t begin,
+                         int64_t bytes) {
+    const uint32_t seq = agents_[running_.agent].done + 1;
+    const Inst* const in = &c.code->insts[inst];
+    GmRange range{access.tensor, access.base + begin, begin, bytes};
+    if (access.gm) FindTensor(c, &range);
+    const int64_t place = access.gm ? range.offset : begin;
+    const Sides sides{&c.code->insts[first.inst], in, 1, seq, seq};
+    if (Again(sides, place, place + bytes)) return;
+    Finding f;
+    f.kind = "race";
+    f.hazard = Hazard(first.write, second.write);
+    f.memory = access.gm ? "GM" : kMemoryNames[static_cast<int>(c.ub_memory)];
+    f.begin = place, f.end = place + bytes;
+    f.first = Place(running_.agent, seq, first.inst, first.write);
+    f.second = Place(running_.agent, seq, second.inst, second.write);
+    f.first.thread = first.thread, f.second.thread = second.thread;
+    f.missing = "no syncthreads between them, and not both are atomic";
+    if (range.tensor) f.tensor = TensorName(function_, range.tensor);
+    Report(sides, std::move(f));
+  };
+  if (at) {
+    races.TouchTogether(c, inst, access, *at, found);
+  } else {
+    races.Touch(c, inst, access, found);
+  }
 }
 
 void HazardMonitor::SyncThreads(const Context& c, const Inst*) {
@@ -462,8 +503,12 @@ void HazardMonitor::Report(const Sides& sides, Finding f) {
   const auto key = std::make_tuple(f.first.line, f.second.line, static_cast<int>(f.first.write),
                                    static_cast<int>(f.second.write), f.memory, f.kind == "race" ? 0 : 1);
   auto [place, fresh] = findings_.try_emplace(key, std::move(f));
-  if (!fresh) ++place->second.count;
-  known_.emplace(sides, std::make_pair(&place->second, sides));
+  Sides found = sides;
+  if (!fresh) {
+    ++place->second.count;
+    found.first_seq = found.second_seq = 0;  // its bytes are not those that are shown
+  }
+  known_.emplace(sides, std::make_pair(&place->second, found));
 }
 
 }  // namespace pto::engine

@@ -87,7 +87,9 @@ class HazardMonitor final : public Monitor {
   // An access of the scalar unit, outside any command, counts as a command of its own.
   template <class F>
   void InCommand(const Context& c, const Inst* in, F f);
-  void AddGm(const Context& c, const Inst* in, const GmRange& range, Access access);
+  void AddGm(const Context& c, const Inst* in, GmRange range, Access access);
+  static void FindTensor(const Context& c, GmRange* range);
+  void CheckThreads(const Context& c, uint32_t inst, const LaneAccess& access, const int64_t* at);
   void Conflict(int agent, uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write, bool reach);
   // The two sides of a finding as they are found, by their instructions; a pair is put into words once.
   struct Sides {

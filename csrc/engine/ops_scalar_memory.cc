@@ -1,4 +1,5 @@
 // load, store and alloc_buffer of the scalar unit and of the scalar part of a vector function.
+#include <algorithm>
 #include <cstring>
 
 #include "builder.h"
@@ -75,6 +76,7 @@ void CompileAccess(Builder& b, const Op& op, bool load) {
   const uint32_t a = b.Scalar(pointer), o = b.Int64(offset);
   const uint32_t d = load ? b.Define(value).slot : b.Scalar(value);
   const int bytes = ByteSize(p.dtype);
+  if (b.unit() == kOnSimt) b.code().narrowest = std::min(b.code().narrowest, bytes);
   Handler h = nullptr;
   switch (p.space) {
     case Space::kGm:
