@@ -47,6 +47,9 @@ CommandKind KindOfOp(const std::string& op) {
 TimingPlaces::TimingPlaces(const CompiledFunction& function) {
   Add(function.code);
   if (function.vector_side) Add(function.vector_side->code);
+  static const std::string kScalarCode = "scalar code";
+  debug_.push_back({&kScalarCode, function.line});
+  kinds_.push_back(CommandKind::kSync);
 }
 
 void TimingPlaces::Add(const Code& code) {

@@ -39,6 +39,7 @@ class TimingPlaces {
   CommandKind KindOf(TimingPlace place) const { return kinds_[place]; }
   int line(TimingPlace place) const { return debug_[place].line; }
   std::string op(TimingPlace place) const { return debug_[place].op ? *debug_[place].op : ""; }
+  TimingPlace scalar() const { return static_cast<TimingPlace>(debug_.size() - 1); }  // the kernel, of its scalar unit
   size_t size() const { return debug_.size(); }
 
  private:

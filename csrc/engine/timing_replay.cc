@@ -41,7 +41,7 @@ TimingReplay::TimingReplay(const std::vector<std::shared_ptr<const BlockTrace>>&
 
 void TimingReplay::Run() {
   const uint32_t first = static_cast<uint32_t>(std::min<size_t>(traces_.size(), static_cast<size_t>(chip_.cores)));
-  while (next_block_ < first) BeginBlock(next_block_++, 0, {});
+  while (next_block_ < first) BeginBlock(next_block_++, 0, -1);
   for (;;) {
     Work();
     const double event = events_.empty() ? GmFlows::kNever : events_.top().at, flow = flows_.NextEnd();
@@ -60,7 +60,7 @@ void TimingReplay::Run() {
     const Event e = events_.top();
     events_.pop();
     if (e.new_block) {
-      if (next_block_ < traces_.size()) BeginBlock(next_block_++, e.at, times_[e.agent.block].last);
+      if (next_block_ < traces_.size()) BeginBlock(next_block_++, e.at, e.agent.block);
     } else {
       StateOf(e.agent).pipes[e.agent.pipe].scheduled = false;
       BeginTask(e.agent);
@@ -71,14 +71,14 @@ void TimingReplay::Run() {
   }
 }
 
-void TimingReplay::BeginBlock(uint32_t block, double at, TaskRef before) {
+void TimingReplay::BeginBlock(uint32_t block, double at, int64_t before) {
   const BlockTrace& trace = *traces_[block];
   auto state = std::make_unique<BlockState>();
   state->signals.resize(kTimingKeys);
   state->cores.resize(trace.cores.size());
   state->sets.resize(trace.cores.size());
   BlockTimes& times = times_[block];
-  times.start = at, times.before = before;
+  times.start = times.end = times.last_time = at, times.before = before;
   times.cores.resize(trace.cores.size());
   for (size_t c = 0; c < trace.cores.size(); ++c) {
     for (int p = 1; p < kPipes; ++p) {
@@ -146,6 +146,10 @@ void TimingReplay::RunScalar(const Agent& a) {
     if (next < 0) {
       s.done = true;
       times.end = std::max(times.end, s.time);
+      BlockTimes& block = times_[a.block];
+      if (s.time > block.end) {
+        block.end = s.time, block.last = s.cause, block.last_time = s.since, block.last_core = a.core;
+      }
       if (--states_[a.block]->unfinished == 0) Finished(a.block);
       return;
     }
@@ -355,14 +359,15 @@ void TimingReplay::EndTask(const Agent& a, double taken) {
   if (core.scalar.waits_all) Wake({a.block, a.core, kPipeS});
   Wake(a);
   BlockTimes& block = times_[a.block];
-  if (!block.last.Known() || time.complete > block.end) block.last = Ref(a, index);
-  block.end = std::max(block.end, time.complete);
+  if (!block.last.Known() || time.complete > block.end) {
+    block.end = std::max(block.end, time.complete);
+    block.last = Ref(a, index), block.last_time = block.end, block.last_core = a.core;
+  }
   if (--states_[a.block]->unfinished == 0) Finished(a.block);
 }
 
 void TimingReplay::Finished(uint32_t block) {
   BlockTimes& times = times_[block];
-  for (const CoreTimes& core : times.cores) times.end = std::max(times.end, core.end);
   if (times.end > cycles_) cycles_ = times.end, last_block_ = block;
   states_[block]->signals.clear();
   states_[block]->signals.shrink_to_fit();

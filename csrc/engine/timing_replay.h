@@ -47,8 +47,10 @@ struct CoreTimes {
 
 struct BlockTimes {
   double start = 0, end = 0;
-  TaskRef last;    // the task that ended last
-  TaskRef before;  // of the block that had the core before
+  TaskRef last;  // what the end was waiting for, until `last_time`: behind that the scalar unit went on
+  double last_time = 0;
+  uint8_t last_core = 0;
+  int64_t before = -1;  // the block that had the core before
   std::vector<CoreTimes> cores;
 };
 
@@ -137,7 +139,7 @@ class TimingReplay {
 
   static constexpr uint32_t kNoKey = 0xFFFFFFFE;
 
-  void BeginBlock(uint32_t block, double at, TaskRef before);
+  void BeginBlock(uint32_t block, double at, int64_t before);
   void Wake(const Agent& agent) { work_.push_back(agent); }
   void Work();
   void RunScalar(const Agent& a);

@@ -54,25 +54,34 @@ std::vector<TimingReport::Step> TimingReport::CriticalPath() const {
     }
     steps.push_back(std::move(step));
   };
-  const BlockTimes& end = replay_.blocks()[static_cast<size_t>(replay_.last_block())];
-  TaskRef at = end.last;
-  double until = end.end;
-  TimingPlace place = 0;
-  while (at.Known()) {
-    const CoreTimes& core = replay_.blocks()[at.block].cores[at.core];
-    if (core.tasks[at.pipe].empty()) break;  // not kept
-    const TaskTime& time = core.tasks[at.pipe][at.index];
-    if (at.pipe != kPipeS) {
-      place = replay_.trace(at.block).cores[at.core].tasks[at.pipe][at.index].place;
-      add(at, place, at.pipe, until - time.start);
-      // Until it was issued, the time is that of the scalar unit.
-      add(at, place, kPipeS, time.start - time.cause_time);
-    } else {
-      add(at, place, kPipeS, until - time.cause_time);
+  // From the end back over what each start was waiting for; a block waits for the one that had its core.
+  uint32_t block = static_cast<uint32_t>(replay_.last_block());
+  for (;;) {
+    const BlockTimes& end = replay_.blocks()[block];
+    TimingPlace place = places_.scalar();
+    add({block, end.last_core, kPipeS, 0}, place, kPipeS, end.end - end.last_time);
+    TaskRef at = end.last;
+    double until = end.last_time;
+    while (at.Known()) {
+      const std::vector<TaskTime>& tasks = replay_.blocks()[at.block].cores[at.core].tasks[at.pipe];
+      if (tasks.empty()) break;  // not kept
+      const TaskTime& time = tasks[at.index];
+      if (at.pipe == kPipeS) {
+        add(at, place, kPipeS, until - time.cause_time);
+      } else {
+        place = replay_.trace(at.block).cores[at.core].tasks[at.pipe][at.index].place;
+        add(at, place, at.pipe, until - time.start);
+        // Until it was issued, the time is that of the scalar unit; behind a signal, that of the flag.
+        add(at, place,
+            time.cause.Known() && time.cause.pipe != kPipeS && time.waited > 0 ? at.pipe : static_cast<uint8_t>(kPipeS),
+            time.start - time.cause_time);
+      }
+      block = at.block;
+      until = time.cause_time;
+      at = time.cause;
     }
-    until = time.cause_time;
-    at = time.cause.Known() ? time.cause : TaskRef();
-    if (!at.Known() && until <= replay_.blocks()[static_cast<size_t>(replay_.last_block())].start) break;
+    if (replay_.blocks()[block].before < 0) break;
+    block = static_cast<uint32_t>(replay_.blocks()[block].before);
   }
   std::reverse(steps.begin(), steps.end());
   return steps;
@@ -236,6 +245,7 @@ void TimingReport::AddEvents(uint32_t block, int64_t most, std::string* out) con
     const std::string core = CoreName(block, c);
     for (int p = 1; p < kPipes; ++p) {
       const std::vector<TaskTime>& tasks = times.cores[c].tasks[p];
+      double covered = 0;
       for (size_t i = 0; i < tasks.size(); ++i) {
         const TimingPlace place = replay_.trace(block).cores[c].tasks[p][i].place;
         const auto add = [&](double start, double end, const char* kind) {
@@ -245,10 +255,14 @@ void TimingReport::AddEvents(uint32_t block, int64_t most, std::string* out) con
                   ", " + Number(start) + ", " + Number(end) + ", " + Text(kind) + "]";
         };
         const TaskTime& t = tasks[i];
-        add(t.start - t.waited, t.start, "wait");
-        // Where the next one overlaps with it, it is shown until the pipe was free.
+        // While something is still on its way, the pipe does not count as waiting. Where the next command overlaps with
+        // one, this one is shown until the pipe was free.
+        add(std::max(covered, t.start - t.waited), t.start, "wait");
         double end = t.complete;
-        if (i + 1 < tasks.size()) end = std::max(t.taken, std::min(end, tasks[i + 1].start - tasks[i + 1].waited));
+        for (size_t next = i + 1; next < tasks.size() && tasks[next].start < end; ++next) {
+          if (tasks[next].complete > tasks[next].start) end = std::max(t.taken, tasks[next].start);
+        }
+        covered = std::max(covered, end);
         add(t.start, end, "run");
       }
     }

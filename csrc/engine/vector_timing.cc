@@ -18,7 +18,7 @@ constexpr int kUbSubBanks = 4 * kUbGroups;
 enum TypeClass : uint8_t { kAnyType, kFloatType, kIntegerType, k16BitType, k32BitInteger };
 constexpr const char* kTypeNames[] = {"any", "floats", "integers", "16-bit floats",
                                       "with 32-bit integers or 8-bit floats of f32"};
-constexpr const char* kPortNames[] = {"either of two", "the first of two", "load", "store", "none"};
+constexpr const char* kPortNames[] = {"either of two", "the first of two", "load", "load, both ports", "store", "none"};
 
 struct CostRow {
   const char* op;
@@ -28,7 +28,7 @@ struct CostRow {
 };
 
 constexpr VectorPort kBoth = VectorPort::kBoth, kFirst = VectorPort::kFirst, kLoad = VectorPort::kLoad,
-                     kStore = VectorPort::kStore, kFree = VectorPort::kFree;
+                     kLoadAlone = VectorPort::kLoadAlone, kStore = VectorPort::kStore, kFree = VectorPort::kFree;
 const CostRow kRows[] = {
 #define PTO_VECTOR_COST(op, types, latency, interval, port, source, certainty) \
   {#op, types, {latency, interval, port, 0}, source, certainty},
@@ -212,12 +212,12 @@ void VectorTiming::ExecuteVector(uint32_t index) {
   int64_t complete = start;
   if (cost.port != VectorPort::kFree) {
     const int writes = f.written;
-    if (cost.port == VectorPort::kLoad || cost.port == VectorPort::kStore) {
+    if (cost.port >= VectorPort::kLoad) {
       const bool store = cost.port == VectorPort::kStore;
       const int number = store ? 1 : 0;
       const Banks banks = BanksOf(current_->apart[index] != 0);
       const int interval = std::max(cost.interval, banks.cycles);
-      start = StartOnBanks(Allowed(number, start), store, interval, writes, banks);
+      start = StartOnBanks(Allowed(number, start), cost.port, interval, writes, banks);
       complete = start + cost.latency + interval - cost.interval;
       last_[number] = std::max(last_[number], complete);
     } else {
@@ -297,9 +297,11 @@ VectorTiming::Banks VectorTiming::BanksOf(bool apart) const {
   return banks;
 }
 
-int64_t VectorTiming::StartOnBanks(int64_t ready, bool store, int interval, int writes, const Banks& banks) {
+int64_t VectorTiming::StartOnBanks(int64_t ready, VectorPort port, int interval, int writes, const Banks& banks) {
+  const bool store = port == VectorPort::kStore;
+  const uint8_t loads = port == VectorPort::kLoadAlone ? 2 : 1;
   const auto fits = [&](const Cycle& c) {
-    if (c.loads + c.stores >= figure::kUbLoadPorts) return false;
+    if (c.loads + c.stores + (store ? 1 : loads) > figure::kUbLoadPorts) return false;
     if (store) return c.stores < figure::kUbStorePorts && !(c.read_banks & banks.mask);
     if (c.written_banks & banks.mask) return false;
     return !(c.read_banks & banks.mask) || c.read_begin == banks.begin;
@@ -318,7 +320,7 @@ int64_t VectorTiming::StartOnBanks(int64_t ready, bool store, int interval, int 
         ++c.stores;
         c.written_banks |= banks.mask;
       } else {
-        ++c.loads;
+        c.loads = static_cast<uint8_t>(c.loads + loads);
         c.read_banks |= banks.mask;
         c.read_begin = banks.begin;
       }

@@ -9,7 +9,7 @@
 
 namespace pto::engine {
 
-enum class VectorPort : uint8_t { kBoth, kFirst, kLoad, kStore, kFree };
+enum class VectorPort : uint8_t { kBoth, kFirst, kLoad, kLoadAlone, kStore, kFree };
 
 struct VectorCost {
   int latency = 0, interval = 0;
@@ -75,7 +75,7 @@ class VectorTiming {
   void ExecuteScalarAccess();
   Banks BanksOf(bool apart) const;
   int64_t StartOnPort(int64_t ready, const VectorCost& cost, int writes);
-  int64_t StartOnBanks(int64_t ready, bool store, int interval, int writes, const Banks& banks);
+  int64_t StartOnBanks(int64_t ready, VectorPort port, int interval, int writes, const Banks& banks);
   int64_t Allowed(int number, int64_t start) const { return start > allowed_[number] ? start : allowed_[number]; }
   void Complete(uint32_t index, int64_t cycle);
 
