@@ -10,8 +10,6 @@
 namespace pto::engine {
 namespace {
 
-constexpr int64_t kSubBankBytes = 8;
-constexpr int kSubBanks = 32;
 constexpr int64_t kSector = static_cast<int64_t>(figure::kGmSectorBytes);
 
 bool Active(const Context& c, int thread) { return c.mask.all || c.mask.active[thread]; }
@@ -66,12 +64,6 @@ void SimtTiming::Step(const Context& c, const Inst* in) {
   });
 }
 
-int SimtTiming::Conflicts(const std::vector<int64_t>& words) const {
-  int most = 0, count[kSubBanks] = {};
-  for (int64_t w : words) most = std::max(most, ++count[w % kSubBanks]);
-  return most;
-}
-
 void SimtTiming::Lanes(const Context& c, const Inst* in, const LaneAccess& a, std::vector<GmSector>* moved) {
   const size_t index = static_cast<size_t>(in - code_->insts.data());
   const double counted = current_->latency[index];  // by Step
@@ -81,17 +73,13 @@ void SimtTiming::Lanes(const Context& c, const Inst* in, const LaneAccess& a, st
     double latency = counted;
     words.clear();
     if (!a.gm) {
+      // Atomics on one place happen one after the other, other accesses together.
+      sub_banks_.Begin();
       for (int i = lo; i < hi; ++i) {
-        if (!Active(c, i)) continue;
-        const int64_t last = (a.addresses[i] + a.bytes - 1) / kSubBankBytes;
-        for (int64_t w = a.addresses[i] / kSubBankBytes; w <= last; ++w) words.push_back(w);
+        if (Active(c, i)) sub_banks_.Add(a.addresses[i], a.bytes, a.access != Access::kAtomic);
       }
-      if (words.empty()) return;
-      if (a.access != Access::kAtomic) {  // atomics on one place happen one after the other, other accesses together
-        std::sort(words.begin(), words.end());
-        words.erase(std::unique(words.begin(), words.end()), words.end());
-      }
-      const int conflicts = Conflicts(words);
+      const int conflicts = sub_banks_.cycles();
+      if (conflicts == 0) return;
       latency = std::max(figure::kSimtUb, figure::kSimtUbBase + conflicts);
       ub_ += conflicts;
     } else {

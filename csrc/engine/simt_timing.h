@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "code.h"
+#include "sub_banks.h"
 
 namespace pto::engine {
 
@@ -43,7 +44,6 @@ class SimtTiming {
   };
 
   const Costs& CostsOf(const Code& code);
-  int Conflicts(const std::vector<int64_t>& words) const;
   template <class F>
   static void ForWarps(const Context& c, F f) {
     const MaskState& m = c.mask;
@@ -59,6 +59,7 @@ class SimtTiming {
   double issued_ = 0;
   double ub_ = 0;  // cycles of the port
   int warps_ = 0;
+  SubBanks sub_banks_;
   std::vector<double> spent_;  // by instruction
   std::vector<int64_t> executed_;
   std::unordered_map<uint64_t, double> atomics_;  // by sector: cycles

@@ -80,13 +80,17 @@ void TimingMonitor::AddLines(const Code& code, const VectorRun& run, int64_t tim
 // --- commands ---
 
 void TimingMonitor::Start(const Core& core, Pipe pipe, const Command& command) {
-  running_ = Running();
   running_.core = &core;
   running_.pipe = pipe;
+  running_.code = nullptr;
+  running_.steps = false;
+  running_.task = TimingTask();
+  running_.syncs.clear();
   running_.task.place = places_.Of(core.function().code, command.inst);
   running_.task.issued = command.issued;
   running_.kind = places_.KindOf(running_.task.place);
   hit_ = nullptr;
+  if (running_.kind != CommandKind::kSync) running_.accesses = CommandAccesses();
   if (running_.kind == CommandKind::kVector) {
     running_.code = core.function().code.children[command.inst->a].get();
     BeginFunction(command);
@@ -171,7 +175,9 @@ void TimingMonitor::Done(const Core& core, Pipe pipe, const Command& command) {
   task.syncs = static_cast<uint16_t>(running_.syncs.size());
   trace.syncs[pipe].insert(trace.syncs[pipe].end(), running_.syncs.begin(), running_.syncs.end());
   trace.tasks[pipe].push_back(task);
-  running_ = Running();
+  running_.core = nullptr;
+  running_.code = nullptr;
+  running_.steps = false;
 }
 
 // --- what orders them ---

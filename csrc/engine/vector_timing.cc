@@ -11,9 +11,7 @@ namespace pto::engine {
 namespace {
 
 constexpr int64_t kUbBlock = 32;  // bytes of a bank in one cycle
-constexpr int64_t kUbSubBank = 8;
-constexpr int kUbGroups = 8;  // of two banks
-constexpr int kUbSubBanks = 4 * kUbGroups;
+constexpr int kUbGroups = 8;      // of two banks
 
 enum TypeClass : uint8_t { kAnyType, kFloatType, kIntegerType, k16BitType, k32BitInteger };
 constexpr const char* kTypeNames[] = {"any", "floats", "integers", "16-bit floats",
@@ -267,20 +265,14 @@ int64_t VectorTiming::StartOnPort(int64_t ready, const VectorCost& cost, int wri
   }
 }
 
-VectorTiming::Banks VectorTiming::BanksOf(bool apart) const {
+VectorTiming::Banks VectorTiming::BanksOf(bool apart) {
   Banks banks;
   if (pieces_.empty()) return banks;
   banks.begin = pieces_.front().offset;
   if (apart) {
-    // The same 8 bytes are accessed once; others in the same sub-bank one after the other.
-    std::vector<int64_t> words;
-    for (const Piece& p : pieces_) {
-      for (int64_t w = p.offset / kUbSubBank; w <= (p.offset + p.bytes - 1) / kUbSubBank; ++w) words.push_back(w);
-    }
-    std::sort(words.begin(), words.end());
-    words.erase(std::unique(words.begin(), words.end()), words.end());
-    int count[kUbSubBanks] = {};
-    for (int64_t w : words) banks.cycles = std::max(banks.cycles, ++count[w % kUbSubBanks]);
+    sub_banks_.Begin();
+    for (const Piece& p : pieces_) sub_banks_.Add(p.offset, p.bytes, true);
+    banks.cycles = sub_banks_.cycles();
     banks.mask = 0xFFFF;
     return banks;
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "code.h"
+#include "sub_banks.h"
 
 namespace pto::engine {
 
@@ -73,7 +74,7 @@ class VectorTiming {
   void Execute();
   void ExecuteVector(uint32_t index);
   void ExecuteScalarAccess();
-  Banks BanksOf(bool apart) const;
+  Banks BanksOf(bool apart);
   int64_t StartOnPort(int64_t ready, const VectorCost& cost, int writes);
   int64_t StartOnBanks(int64_t ready, VectorPort port, int interval, int writes, const Banks& banks);
   int64_t Allowed(int number, int64_t start) const { return start > allowed_[number] ? start : allowed_[number]; }
@@ -91,6 +92,7 @@ class VectorTiming {
   std::vector<int64_t> window_;  // start of the instructions before
   std::vector<uint8_t> looped_;  // by instruction: this loop has run before
   std::vector<VectorRun::Line> lines_;
+  SubBanks sub_banks_;
   size_t window_at_ = 0;
   double issue_ = 0;
   int64_t last_[4] = {};     // completion of the accesses of each class

@@ -68,7 +68,9 @@ def test_loads_into_l1_take_their_latency_and_bytes() -> None:
     assert duration(fractal, "MTE2", {"x": gm(16384, np.float16)}) == pytest.approx(190 + 81.92, rel=2e-3)
 
 
-@pytest.mark.parametrize(("result", "extra", "per_cycle"), [("f32", "", 32), ("f16", ', pre_quant=(pto.const(1.0, dtype=pto.f32), "f32_f16")', 64)])
+@pytest.mark.parametrize(
+    ("result", "extra", "per_cycle"), [("f32", "", 32), ("f16", ', pre_quant=(pto.const(1.0, dtype=pto.f32), "f32_f16")', 64)]
+)
 def test_a_store_to_gm_takes_its_elements_and_a_latency(result: str, extra: str, per_cycle: int) -> None:
     body = f"""
     c = pto.castptr(zero, pto.ptr(pto.f32, "acc"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from timing_harness import CLOCK, FIGURES, events, gm, timed
 
@@ -94,7 +96,7 @@ def test_the_timeline_shows_waits_and_runs_of_each_pipe_in_order() -> None:
     for pipe in ("MTE2", "V", "MTE3"):
         shown = [e for e in found.timeline.events if e.pipe == pipe]
         assert {e.kind for e in shown} == {"run", "wait"}
-        for before, after in zip(shown, shown[1:], strict=False):
+        for before, after in pairwise(shown):
             assert before.start < before.end <= after.start + 1e-6
     waits = events(found, "V", kind="wait")
     assert waits[0].op == "wait_flag"
