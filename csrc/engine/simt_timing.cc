@@ -119,8 +119,12 @@ void SimtTiming::SyncThreads() {
 SimtRun SimtTiming::End() {
   double cycles = *std::max_element(time_, time_ + std::max(1, warps_));
   cycles = std::max({cycles, issued_ / figure::kSimtSchedulers, ub_});
-  for (const auto& [sector, taken] : atomics_) cycles = std::max(cycles, taken);
   SimtRun run;
+  for (const auto& [sector, taken] : atomics_) {
+    if (taken < run.hot_cycles || (taken == run.hot_cycles && sector > run.hot_sector)) continue;
+    run.hot_sector = sector, run.hot_cycles = taken;
+  }
+  cycles = std::max(cycles, run.hot_cycles);
   run.cycles = static_cast<int64_t>(figure::kVectorLaunch + std::ceil(cycles) + figure::kVectorDrain);
   double spent = 0;
   for (const double s : spent_) spent += s;

@@ -17,6 +17,8 @@ struct SimtRun {
     int64_t cycles, executions;  // its share of the time
   };
   int64_t cycles = 0;
+  uint64_t hot_sector = 0;  // of GM: that with most atomics, and their cycles
+  double hot_cycles = 0;
   std::vector<Line> lines;
 };
 

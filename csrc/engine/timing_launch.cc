@@ -9,7 +9,8 @@ namespace {
 bool Same(const TimingTask& a, const TimingTask& b) {
   return a.place == b.place && a.first_sync == b.first_sync && a.syncs == b.syncs && a.drains == b.drains &&
          a.issued == b.issued && a.cost == b.cost && a.latency == b.latency && a.gm_bytes[0] == b.gm_bytes[0] &&
-         a.gm_bytes[1] == b.gm_bytes[1] && a.gm_rate == b.gm_rate && a.traffic == b.traffic;
+         a.gm_bytes[1] == b.gm_bytes[1] && a.gm_rate == b.gm_rate && a.traffic == b.traffic &&
+         a.hot_sector == b.hot_sector && a.hot_cycles == b.hot_cycles;
 }
 bool Same(const TimingSync& a, const TimingSync& b) { return a.key == b.key && a.count == b.count; }
 bool Same(const ScalarEvent& a, const ScalarEvent& b) {
@@ -51,6 +52,7 @@ uint64_t Hash(const BlockTrace& trace) {
         add(static_cast<uint64_t>(t.issued));
         add(static_cast<uint64_t>(t.traffic));
         add(static_cast<uint64_t>(t.cost));
+        add(t.hot_sector);
       }
     }
   }
@@ -90,7 +92,7 @@ void TimingLaunch::Report(LaunchReport* report) const {
   TimingReplay replay(traces_, places_, chip, cube_cores);
   replay.Run();
   const TimingReport text(replay, places_, totals_);
-  report->timing = text.Timing();
+  report->timing = text.Timing(&report->notes);
   if (options_.timeline) {
     report->timeline = text.Timeline(options_.max_events, &report->notes);
     report->memory = text.Memory(options_.max_events, &report->notes);

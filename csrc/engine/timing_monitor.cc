@@ -143,6 +143,7 @@ void TimingMonitor::EndFunction() {
       totals_.lines[first + line.inst].executions += line.executions;
     }
     running_.task.gm_rate = static_cast<float>(figure::kGmUbRate);
+    running_.task.hot_sector = run.hot_sector, running_.task.hot_cycles = static_cast<float>(run.hot_cycles);
   } else if (hit_) {
     ++hit_->times;
     cycles = hit_->run.cycles;

@@ -54,21 +54,21 @@ void TimingReplay::Run() {
       const TimingTask& task = TraceOf(a).tasks[a.pipe][p.next];
       const TaskTime& time = times_[a.block].cores[a.core].tasks[a.pipe][p.next];
       p.moving = false;
-      EndTask(a, std::max(flow, time.start + task.cost));
+      EndTask(a, std::max({flow, time.start + task.cost, p.held}));
       continue;
     }
     const Event e = events_.top();
     events_.pop();
     if (e.new_block) {
+      states_[e.agent.block].reset();
+      ++ended_;
       if (next_block_ < traces_.size()) BeginBlock(next_block_++, e.at, e.agent.block);
     } else {
       StateOf(e.agent).pipes[e.agent.pipe].scheduled = false;
       BeginTask(e.agent);
     }
   }
-  for (const auto& state : states_) {
-    if (!state || state->unfinished) throw std::logic_error("the timing model has come to a stop before the end");
-  }
+  if (ended_ != traces_.size()) throw std::logic_error("the timing model has come to a stop before the end");
 }
 
 void TimingReplay::BeginBlock(uint32_t block, double at, int64_t before) {
@@ -237,6 +237,7 @@ bool TimingReplay::Passed(const Agent& a, const TimingSync& sync, Signal* signal
 
 void TimingReplay::Fire(const Agent& a, uint32_t key, const Signal& signal) {
   const auto wake = [&](uint32_t block) {
+    if (!states_[block]) return;
     BlockState& state = *states_[block];
     for (size_t c = 0; c < state.cores.size(); ++c) {
       CoreState& core = state.cores[c];
@@ -329,6 +330,13 @@ void TimingReplay::BeginTask(const Agent& a) {
     flowing_[id] = a;
   }
   p.moving = true;
+  p.held = 0;
+  if (task.hot_cycles > 0) {
+    // Atomics of all cores on one sector come one after the other.
+    double& taken = sectors_[task.hot_sector];
+    taken = std::max(taken, time.start + figure::kVectorLaunch) + task.hot_cycles;
+    p.held = taken + figure::kVectorDrain;
+  }
   // The rate is that of the bytes that are asked for, the bandwidth is taken by what they cost.
   const double bytes = task.gm_bytes[0] * charge_[0] + task.gm_bytes[1] * charge_[1];
   const double rate = task.gm_rate * bytes / static_cast<double>(std::max<int64_t>(1, task.traffic));
@@ -369,8 +377,6 @@ void TimingReplay::EndTask(const Agent& a, double taken) {
 void TimingReplay::Finished(uint32_t block) {
   BlockTimes& times = times_[block];
   if (times.end > cycles_) cycles_ = times.end, last_block_ = block;
-  states_[block]->signals.clear();
-  states_[block]->signals.shrink_to_fit();
   if (forget_ && block >= kKeptBlocks && block + kKeptBlocks < static_cast<int64_t>(traces_.size())) {
     for (CoreTimes& core : times.cores) {
       for (auto& tasks : core.tasks) std::vector<TaskTime>().swap(tasks);

@@ -8,6 +8,7 @@
 #include <array>
 #include <memory>
 #include <queue>
+#include <unordered_map>
 #include <vector>
 
 #include "gm_flows.h"
@@ -89,6 +90,7 @@ class TimingReplay {
     double free = 0;            // when the task before leaves the pipe
     double complete = 0;        // of all tasks so far
     TaskRef last;               // of these, the one that was complete last
+    double held = 0;            // the running task ends not before this
     double covered = 0;         // busy until then
     bool moving = false;        // a transfer is under way
     bool scheduled = false;     // its next task begins at a known time
@@ -170,9 +172,11 @@ class TimingReplay {
   uint64_t event_number_ = 0;
   std::vector<Agent> work_;
   GmFlows flows_;
+  std::unordered_map<uint64_t, double> sectors_;  // of GM, with atomics: until when they take
   std::vector<double> place_cycles_;
   bool forget_ = false;
   uint32_t next_block_ = 0;
+  size_t ended_ = 0;  // blocks
   double cycles_ = 0;
   int64_t last_block_ = 0;
 };

@@ -201,7 +201,13 @@ std::string TimingReport::Lines() const {
   return out;
 }
 
-std::string TimingReport::Timing() const {
+std::string TimingReport::Timing(std::vector<std::string>* notes) const {
+  size_t cores = 0;
+  for (const BlockTimes& block : replay_.blocks()) cores += block.cores.size();
+  if (cores > kMostCores) {
+    notes->push_back("the times of cores are those of the first " + std::to_string(kMostCores) + " of " +
+                     std::to_string(cores));
+  }
   const double cycles = replay_.cycles(), seconds = std::max(1.0, cycles) / (figure::kClockGhz * 1e9);
   const int64_t bytes = totals_.bytes[0] + totals_.bytes[1];
   // Of matrix products at the rates of their types; else of f32 vectors, both ports.

@@ -14,7 +14,7 @@ class TimingReport {
   TimingReport(const TimingReplay& replay, const TimingPlaces& places, const TimingTotals& totals)
       : replay_(replay), places_(places), totals_(totals) {}
 
-  std::string Timing() const;
+  std::string Timing(std::vector<std::string>* notes) const;
   // Of as many blocks as have no more events together; `notes` says which were left out.
   std::string Timeline(int64_t max_events, std::vector<std::string>* notes) const;
   std::string Memory(int64_t max_extents, std::vector<std::string>* notes) const;

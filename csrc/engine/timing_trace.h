@@ -33,13 +33,15 @@ struct TimingTask {
   TimingPlace place = 0;
   uint32_t first_sync = 0;  // in CoreTrace::syncs; waits and signals
   uint16_t syncs = 0;
-  bool drains = false;     // begins when all earlier ones are complete
-  int64_t issued = 0;      // instructions of the scalar unit until its issue
-  float cost = 0;          // cycles that the pipe is taken
-  float latency = 0;       // from then to its completion
-  float gm_bytes[2] = {};  // read and written, rows below a line counted as what they take
-  float gm_rate = 0;       // most bytes a cycle
-  int64_t traffic = 0;     // bytes to and from GM
+  bool drains = false;      // begins when all earlier ones are complete
+  int64_t issued = 0;       // instructions of the scalar unit until its issue
+  float cost = 0;           // cycles that the pipe is taken
+  float latency = 0;        // from then to its completion
+  float gm_bytes[2] = {};   // read and written, rows below a line counted as what they take
+  float gm_rate = 0;        // most bytes a cycle
+  int64_t traffic = 0;      // bytes to and from GM
+  uint64_t hot_sector = 0;  // of GM, with atomics that take so many cycles one after the other
+  float hot_cycles = 0;
 };
 
 // What the scalar unit does besides issuing commands.

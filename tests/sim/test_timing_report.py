@@ -137,6 +137,18 @@ def test_without_a_timeline_there_are_only_times() -> None:
     assert found.memory is None
 
 
+def test_a_launch_of_very_many_blocks_lists_some_of_their_cores() -> None:
+    body = """
+    ub = pto.castptr(zero, pto.ptr(pto.ui8, "ub"))
+    pto.mte_gm_ub(x, ub, 0, 32, nburst=(1, 32, 32))
+    """
+    found = timed(body, {"x": gm(32)}, grid=5000, max_events=100)
+    assert [core.block for core in found.timing.cores] == list(range(4096))
+    assert "the times of cores are those of the first 4096 of 5000" in found.notes
+    assert found.timing.bytes.gm_read == 5000 * 32
+    assert len(found.timeline.events) <= 100
+
+
 def test_a_launch_that_fails_has_no_times() -> None:
     from tilelang_pto.errors import SimulationError
     from tilelang_pto.sim import run, session

@@ -92,6 +92,19 @@ def test_atomics_on_one_sector_come_one_after_the_other(used: bool, each: str) -
     assert many < one / 4
 
 
+def test_atomics_of_several_cores_on_one_sector_come_one_after_the_other() -> None:
+    body = """
+    with pto.simt(1024, 1, 1):
+        t = pto.get_tid_x()
+        pto.atomic_add(pto.addptr(x, b * {apart} + t * 0), pto.const(1.0, dtype=pto.f32))
+    """
+    one, same, apart = (
+        timed(body.format(apart=step), {"x": gm(1024, np.float32)}, grid=grid).timing.cycles for grid, step in ((1, 0), (8, 0), (8, 32))
+    )
+    assert same == pytest.approx(8 * one, rel=0.02)
+    assert apart == pytest.approx(one, rel=0.02)
+
+
 def test_a_barrier_waits_for_the_slowest_warp() -> None:
     """Two warps with a branch each: together they take the time of one, with a barrier in between that of both."""
     first, second = branch("t < 32", 40), branch("t >= 32", 40)

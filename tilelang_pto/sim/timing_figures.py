@@ -97,11 +97,12 @@ access. Afterwards all blocks are played on a chip, in simulated time:
 * **SIMD functions.** Instructions enter a window in program order and start out of order, when their registers are there and a port is
   free; accesses to UB share its 8 bank groups of 2 banks; `mem_bar` waits for all accesses of its first class.
 * **SIMT functions.** Each warp of 32 threads waits for each of its instructions, four schedulers issue for all warps, conflicts in the
-  sub-banks of UB and atomics on one sector of GM happen one after the other, GM moves in sectors of 128 bytes.
+  sub-banks of UB happen one after the other, and so do atomics on one sector of GM, those of all cores. GM moves in sectors of 128
+  bytes.
 * **Blocks.** A block begins when a core is free; flags among blocks wait for the last one.
 
 What is **not** modelled: the start of a kernel (2 to 4 microseconds on a board), instruction caches, the capacity of L2, several cores
-in the same 512 bytes of GM, atomics of several cores on one sector, transfers that take banks of UB from the vector unit, spilled
+in the same 512 bytes of GM, atomic stores of transfers, transfers that take banks of UB from the vector unit, spilled
 registers, and that the two vector cores of a cluster share a path to GM.
 
 ## Figures
