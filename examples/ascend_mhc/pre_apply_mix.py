@@ -2,6 +2,8 @@
 
 ``out[t, :] = sum over s of mix[t, s] * x[t, s, :]``, the "width connections" in front of a layer (Hyper-Connections, arXiv:2409.19606,
 section 2), with the weights ``H_pre`` of mHC (arXiv:2512.24880, section 4).
+
+The forward kernel comes in two versions, SIMT (which the function uses) and SIMD, whose roundings differ.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ from .launching import launch
 from .sizes import VECTOR_CORES, Sizes
 from .tiling import THREADS, block_of
 
-__all__ = ["cases", "pre_apply_mix", "pre_apply_mix_backward", "pre_apply_mix_forward"]
+__all__ = ["cases", "pre_apply_mix", "pre_apply_mix_backward", "pre_apply_mix_forward", "pre_apply_mix_forward_simd"]
 
 _FORWARD_VERSIONS, _BACKWARD_VERSIONS = 3, 2
-_MOST_STREAMS = 16
+_MOST_STREAMS, _LANES = 16, 64
 _ELEMENTS = 15360
 """Elements of all streams in a block; the buffers of the backward kernel for them fit into UB twice."""
 
@@ -63,6 +65,42 @@ def pre_apply_mix_forward(hidden: int, mhc: int) -> Any:
                 T.copy(out_ub, out[token, part * block])
 
     return pre_apply_mix_forward
+
+
+def pre_apply_mix_forward_simd(hidden: int, mhc: int) -> Any:
+    """Program of the forward kernel in vector instructions: arguments as for SIMT, products and sums rounded together."""
+    block = block_of(hidden, _ELEMENTS // mhc)
+    tokens = T.dynamic("tokens")
+
+    @T.prim_func
+    def pre_apply_mix_forward_simd(
+        x: T.Tensor((tokens, mhc, hidden), T.bfloat16),
+        mix: T.Tensor((tokens, mhc), T.float32),
+        out: T.Tensor((tokens, hidden), T.bfloat16),
+    ):
+        with T.Kernel(VECTOR_CORES) as core:
+            x_ub = T.alloc_shared((mhc, block), T.bfloat16)
+            mix_ub = T.alloc_shared((mhc,), T.float32)
+            out_ub = T.alloc_shared((block,), T.bfloat16)
+            T.annotate_buffer_versions({x_ub: _FORWARD_VERSIONS, mix_ub: _FORWARD_VERSIONS, out_ub: _FORWARD_VERSIONS})
+            for token, part in T.Persistent([tokens, hidden // block], VECTOR_CORES, core, group_size=1, num_stages=_FORWARD_VERSIONS):
+                T.copy(mix[token, 0], mix_ub)
+                T.copy(x[token, 0, part * block], x_ub)
+                with T.SimdVF():
+                    full = T.simd.pset(32)
+                    weights = T.simd.alloc_local((mhc,), T.float32)
+                    for stream in T.unroll(mhc, explicit=True):
+                        weights[stream] = T.simd.vld(mix_ub[stream], "BRC_B32")
+                    for first in T.serial(0, block, _LANES):
+                        total = T.simd.alloc_var(T.float32)
+                        total = T.simd.vdup(T.float32(0), T.float32, full)
+                        for stream in T.unroll(mhc, explicit=True):
+                            value = T.simd.vcvt(T.simd.vld(x_ub[stream, first], "UNPK_B16"), T.float32, full, part=0)
+                            T.simd.vmula(total, value, weights[stream], full)
+                        T.simd.vsts(out_ub[first], T.simd.vcvt(total, T.bfloat16, full), full, "PK_B32")
+                T.copy(out_ub, out[token, part * block])
+
+    return pre_apply_mix_forward_simd
 
 
 def pre_apply_mix_backward(hidden: int, mhc: int) -> Any:
@@ -159,7 +197,7 @@ def pre_apply_mix(x: torch.Tensor, mix: torch.Tensor) -> torch.Tensor:
     return _PreApplyMix.apply(x, mix)
 
 
-def _forward_case(parameters: dict[str, int], tokens: int) -> Case:
+def _forward_case(parameters: dict[str, int], tokens: int, program: Any = pre_apply_mix_forward) -> Case:
     hidden, mhc = parameters["hidden"], parameters["mhc"]
 
     def inputs(seed: int) -> list[torch.Tensor]:
@@ -168,10 +206,10 @@ def _forward_case(parameters: dict[str, int], tokens: int) -> Case:
         return [x, torch.randn(tokens, mhc, generator=random), torch.full((tokens, hidden), float("nan"), dtype=torch.bfloat16)]
 
     return Case(
-        kernel="pre_apply_mix_forward",
+        kernel=program.__name__,
         parameters=parameters,
         tokens=tokens,
-        program=partial(pre_apply_mix_forward, hidden, mhc),
+        program=partial(program, hidden, mhc),
         specialisation=(hidden, mhc),
         inputs=inputs,
         outputs=(2,),
@@ -179,6 +217,9 @@ def _forward_case(parameters: dict[str, int], tokens: int) -> Case:
         # Half a unit in the last place of bfloat16, and of the products and sums in float32, whose magnitudes are below 64.
         tolerances=(Tolerance(relative=2**-8, absolute=2 * mhc * 64 * 2**-24),),
     )
+
+
+_simd_forward_case = partial(_forward_case, program=pre_apply_mix_forward_simd)
 
 
 def _backward_case(parameters: dict[str, int], tokens: int) -> Case:
@@ -213,8 +254,8 @@ def _backward_case(parameters: dict[str, int], tokens: int) -> Case:
 
 
 def cases(sizes: Sizes) -> Iterator[Case]:
-    """n0 (1, 2) x n1 (1024, 4096) x hidden (1280, 2560, 7680), four streams, forward and backward."""
+    """n0 (1, 2) x n1 (1024, 4096) x hidden (1280, 2560, 7680), four streams, forward (SIMT and SIMD) and backward."""
     for hidden, n0, n1 in product((1280, 2560, 7680), (1, 2), (1024, 4096)):
         parameters = {"n0": n0, "n1": n1, "mhc": 4, "hidden": hidden}
-        for case in (_forward_case, _backward_case):
+        for case in (_forward_case, _simd_forward_case, _backward_case):
             yield case(parameters, sizes.tokens(n0 * n1))

@@ -8,6 +8,8 @@ import torch
 from . import pre_apply_mix as FAMILY
 from .pre_apply_mix import pre_apply_mix
 
+CASES = FAMILY._forward_case, FAMILY._simd_forward_case, FAMILY._backward_case
+
 
 def test_cases(cases, device):
     device.check(cases)
@@ -17,12 +19,12 @@ def test_cases(cases, device):
 def test_other_numbers_of_streams(mhc, device):
     """Numbers of streams that are no multiple of a DMA granule, or change the blocks."""
     parameters = {"n0": 1, "n1": 3, "mhc": mhc, "hidden": 2560}
-    device.check(case(parameters, 3) for case in (FAMILY._forward_case, FAMILY._backward_case))
+    device.check(case(parameters, 3) for case in CASES)
 
 
 @pytest.mark.quick
 def test_no_tokens(device):
-    device.check(case({"n0": 0, "n1": 0, "mhc": 4, "hidden": 1280}, 0) for case in (FAMILY._forward_case, FAMILY._backward_case))
+    device.check(case({"n0": 0, "n1": 0, "mhc": 4, "hidden": 1280}, 0) for case in CASES)
 
 
 @pytest.mark.quick
