@@ -27,6 +27,13 @@ double StoreRate(double width) {
   return width < 512 ? figure::kUbGmLongRate : figure::kUbGmRate;
 }
 
+// Rows that follow each other in both memories are one.
+double UbL1Rate(double width, bool rows) {
+  if (!rows) return figure::kUbL1Rate;
+  return std::min(figure::kUbL1Rate,
+                  figure::kUbL1RowRate * (width < figure::kUbL1ShortRow ? figure::kUbL1ShortRowShare : 1) * width);
+}
+
 }  // namespace
 
 void CommandAccesses::Rows::Close() {
@@ -47,7 +54,7 @@ double MadCycles(const MadWork& w) {
   return m * n / (cube * cube) * steps * (w.whole_f32 ? figure::kMadF32Slowdown : 1) + head;
 }
 
-void ChargeCommand(CommandKind kind, CommandAccesses* a, const MadWork& mad, TimingTask* task) {
+void ChargeCommand(CommandKind kind, CommandAccesses* a, const CommandWork& work, TimingTask* task) {
   double cost = 0, latency = 0, rate = 0;
   a->gm_read.Close();
   a->gm_written.Close();
@@ -77,7 +84,9 @@ void ChargeCommand(CommandKind kind, CommandAccesses* a, const MadWork& mad, Tim
       rate = a->gm_read.rows > 1 ? LoadRate(width(a->gm_read)) : figure::kGmUbRate;
       break;
     case CommandKind::kUbL1:
-      cost = static_cast<double>(a->Written(Memory::kL1)) / figure::kUbL1Rate, latency = figure::kUbL1Latency;
+      cost = static_cast<double>(a->Written(Memory::kL1)) /
+             UbL1Rate(std::min(width(a->l1_written), width(a->ub_read)), a->l1_written.rows > 1 || a->ub_read.rows > 1);
+      latency = figure::kUbL1Latency;
       break;
     case CommandKind::kL1L0:
       cost = static_cast<double>(a->Written(Memory::kL0a) + a->Written(Memory::kL0b)) / figure::kL1L0Rate +
@@ -103,7 +112,8 @@ void ChargeCommand(CommandKind kind, CommandAccesses* a, const MadWork& mad, Tim
       const double elements = static_cast<double>(a->Read(Memory::kL0c)) / 4;
       const bool gm = a->gm_written.bytes > 0;
       cost = std::max(bytes / (both ? figure::kFixpipeDualRate : figure::kFixpipeRate),
-                      elements / figure::kFixpipeElements) +
+                      elements / figure::kFixpipeElements) *
+                 (work.skips_rows ? figure::kFixpipeSkipSlowdown : 1) +
              figure::kFixpipeHead;
       latency = (gm ? figure::kFixpipeGmLatency : figure::kFixpipeLatency) - figure::kFixpipeHead;
       if (gm) {
@@ -113,7 +123,7 @@ void ChargeCommand(CommandKind kind, CommandAccesses* a, const MadWork& mad, Tim
       break;
     }
     case CommandKind::kMad:
-      if (mad.m && mad.n && mad.k) cost = MadCycles(mad);
+      if (work.mad.m && work.mad.n && work.mad.k) cost = MadCycles(work.mad);
       break;
     case CommandKind::kMemory: {
       int64_t bytes = 0;

@@ -33,13 +33,20 @@ struct CommandAccesses {
     int64_t begin_ = 0, end_ = 0;
   };
   Rows gm_read, gm_written;
+  Rows l1_written, ub_read;  // by mte_ub_l1; tensor 0
 
   int64_t Read(Memory m) const { return read[static_cast<int>(m)]; }
   int64_t Written(Memory m) const { return written[static_cast<int>(m)]; }
 };
 
-// Sets the costs of the task. `mad` is for a mad only.
-void ChargeCommand(CommandKind kind, CommandAccesses* accesses, const MadWork& mad, TimingTask* task);
+// What is known of a command besides.
+struct CommandWork {
+  MadWork mad;              // of a mad
+  bool skips_rows = false;  // a store of L0C, see SkipsRowsOfL0c
+};
+
+// Sets the costs of the task.
+void ChargeCommand(CommandKind kind, CommandAccesses* accesses, const CommandWork& work, TimingTask* task);
 
 // Cycles of the pipe M.
 double MadCycles(const MadWork& work);

@@ -50,7 +50,7 @@ class GmFlows {
     return id;
   }
 
-  double busy() const { return busy_; }  // cycles in which all of the bandwidth was in use, partly counted in part
+  double busy() const { return busy_; }  // cycles that all of the bandwidth would have been in use for
 
  private:
   // Those of one rate: each of them has moved the same since it began.

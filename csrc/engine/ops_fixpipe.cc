@@ -4,6 +4,7 @@
 #include <map>
 
 #include "fixpipe_number.h"
+#include "fixpipe_work.h"
 #include "fractal.h"
 #include "store_atomic.h"
 #include "unit_flags.h"
@@ -504,6 +505,11 @@ void Compile(Builder& b, const Op& op) {
 }
 
 }  // namespace
+
+bool SkipsRowsOfL0c(const Core& core, const Command& command) {
+  const Fixpipe& d = DetailsOf<Fixpipe>(core, command);
+  return d.layout == Layout::kColumns && command.values[d.layout_at] != 1;
+}
 
 std::string DescribeFixpipeWait(const Core&, const Command& c) {
   if (c.fn != &RunStore) return "";

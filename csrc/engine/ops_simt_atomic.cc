@@ -29,8 +29,8 @@ uint8_t* Address(const Context& c, const Inst* in, uint64_t pointer, int thread)
   }
 }
 
-// d: old values, a: pointers, b: values, c: whether the old
-// values are used, e: compared values (cas), flag: the order of the cores matters
+// d: old values, a: pointers, b: values, c: whether the old values are used, e: compared values (cas), flag: the order
+// of the cores matters
 template <Space kSpace, class T, class F, bool kCompare>
 const Inst* Atomic(Context& c, const Inst* in) {
   const uint64_t* pointer = c.V<uint64_t>(in->a);

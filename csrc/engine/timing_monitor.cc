@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fixpipe_work.h"
 #include "timing_figures.h"
 
 namespace pto::engine {
@@ -161,16 +162,17 @@ void TimingMonitor::EndFunction() {
 
 void TimingMonitor::Done(const Core& core, Pipe pipe, const Command& command) {
   TimingTask& task = running_.task;
-  MadWork mad;
+  CommandWork work;
   if (running_.kind == CommandKind::kVector) EndFunction();
   if (running_.kind == CommandKind::kMad) {
-    mad = MadWorkOf(core, command);
+    const MadWork& mad = work.mad = MadWorkOf(core, command);
     totals_.mad_operations += 2 * mad.m * mad.n * mad.k;
     totals_.mad_peak_cycles += static_cast<double>(mad.m * mad.n) / (figure::kMadCube * figure::kMadCube) *
                                static_cast<double>(mad.k * mad.element_bits) / 256 *
                                (mad.whole_f32 ? figure::kMadF32Slowdown : 1);
   }
-  ChargeCommand(running_.kind, &running_.accesses, mad, &task);
+  if (running_.kind == CommandKind::kFixpipe) work.skips_rows = SkipsRowsOfL0c(core, command);
+  ChargeCommand(running_.kind, &running_.accesses, work, &task);
   CoreTrace& trace = trace_.cores[static_cast<size_t>(core.slot())];
   task.first_sync = static_cast<uint32_t>(trace.syncs[pipe].size());
   task.syncs = static_cast<uint16_t>(running_.syncs.size());
@@ -295,6 +297,9 @@ void TimingMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
     return;
   }
   (write ? running_.accesses.written : running_.accesses.read)[static_cast<int>(memory)] += bytes;
+  if (running_.kind == CommandKind::kUbL1) {
+    (write ? running_.accesses.l1_written : running_.accesses.ub_read).Add(0, offset, bytes);
+  }
 }
 
 void TimingMonitor::AddTraffic(bool write, uint32_t tensor, int64_t offset, int64_t bytes) {

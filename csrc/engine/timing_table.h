@@ -54,6 +54,10 @@ PTO_FIGURE(kGmL1Latency, 190, "cycles", "GM to L1", "TL", "estimator")
 PTO_FIGURE(kGmL1Interval, 64, "cycles", "least distance of two such transfers", "TL", "estimator")
 PTO_FIGURE(kUbL1Latency, 43, "cycles", "UB to L1", "TL", "estimator")
 PTO_FIGURE(kUbL1Rate, 128, "B/cycle", "UB to L1, of each vector core", "AC, TL", "documented peak")
+PTO_FIGURE(kUbL1RowRate, 0.5, "1/cycle", "the same, rows that do not follow each other: times their width", "TL",
+           "estimator, for two cores: half of it")
+PTO_FIGURE(kUbL1ShortRow, 160, "B", "rows below this are slower", "TL", "estimator")
+PTO_FIGURE(kUbL1ShortRowShare, 0.75, "", "by this factor", "TL", "estimator")
 PTO_FIGURE(kUbUbRate, 128, "B/cycle", "UB to UB", "none", "assumed: a read and a write of half a vector each cycle")
 PTO_FIGURE(kL1L0Rate, 256, "B/cycle", "L1 to L0A and L0B", "AC", "documented")
 PTO_FIGURE(kL1L0Latency, 38, "cycles", "the same, each command; the next one waits", "AC 30 and TL 8, D",
@@ -67,6 +71,7 @@ PTO_FIGURE(kL1UbRate, 128, "B/cycle", "L1 to UB", "AC", "documented peak")
 PTO_FIGURE(kFixpipeRate, 128, "B/cycle", "L0C to L1, UB and GM", "AC", "documented")
 PTO_FIGURE(kFixpipeDualRate, 256, "B/cycle", "L0C to the UB of both vector cores", "AC", "documented")
 PTO_FIGURE(kFixpipeElements, 64, "elements/cycle", "the same", "AC", "documented")
+PTO_FIGURE(kFixpipeSkipSlowdown, 4, "", "the same, nz2dn of rows with a stride: by this factor", "AC", "documented")
 PTO_FIGURE(kFixpipeHead, 26, "cycles", "the same, each command; the next one waits", "AC", "documented")
 PTO_FIGURE(kFixpipeLatency, 58, "cycles", "from the start of a store to L1 or UB to its first result", "TL",
            "estimator")

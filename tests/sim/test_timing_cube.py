@@ -40,6 +40,15 @@ def test_a_product_takes_its_cubes_and_a_head(
     assert found == cubes + FIGURES[head]
 
 
+@pytest.mark.parametrize(("dtype", "per_cycle"), [("f8e4m3", 32), ("f4e2m1x2", 64)])
+@pytest.mark.parametrize(("m", "n", "k"), [(128, 64, 128), (16, 32, 64)])
+def test_a_scaled_product_has_a_least_size_and_a_longer_head(dtype: str, per_cycle: int, m: int, n: int, k: int) -> None:
+    body = MAD.replace("pto.mad(", "pto.mad_mx(").format(dtype=dtype, result="f32", m=m, n=n, k=k, rest="")
+    least = FIGURES["kMadScaledExtent"]
+    cubes = max(m, least) * max(n, least) / 256 * k / per_cycle
+    assert duration(body, "M") == cubes + FIGURES["kMadScaledHead"]
+
+
 def test_operations_of_products_count_and_have_a_peak_of_their_type() -> None:
     for dtype, result, peak in (("f16", "f32", 16), ("i8", "i32", 32), ("f32", "f32", 1)):
         timing = timed(MAD.format(dtype=dtype, result=result, m=128, n=128, k=64, rest=""), kind="cube").timing
@@ -79,6 +88,37 @@ def test_a_store_to_gm_takes_its_elements_and_a_latency(result: str, extra: str,
     count = 128 * 256
     found = duration(body, "FIX", {"o": gm(count, np.float32 if result == "f32" else np.float16)})
     assert found == pytest.approx(count / per_cycle + FIGURES["kFixpipeGmLatency"], rel=0.01)
+
+
+def test_columns_of_rows_with_a_stride_are_stored_at_a_quarter_of_the_rate() -> None:
+    body = """
+    c = pto.castptr(zero, pto.ptr(pto.f32, "acc"))
+    pto.mte_l0c_gm(c, o, 32, 64, 128, 32, 0, 0, layout=("nz2dn", {stride}))
+    """
+    near, far = (duration(body.format(stride=stride), "FIX", {"o": gm(2048, np.float32)}) for stride in (1, 2))
+    assert near == pytest.approx(32 * 64 / 32 + FIGURES["kFixpipeGmLatency"], rel=0.02)
+    assert far == pytest.approx(4 * 32 * 64 / 32 + FIGURES["kFixpipeGmLatency"], rel=0.02)
+
+
+UB_L1 = """
+with pto.section("cube"):
+    pto.wait_intra_block("MTE1", 0)
+    pto.wait_intra_block("MTE1", 16)
+with pto.section("vector"):
+    ub = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f16, "ub"))
+    l1 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f16, "mat"))
+    pto.mte_ub_l1(ub, l1, {blocks}, nburst=({rows}, {gap}, 0))
+    pto.set_intra_block("MTE3", 0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocks", "rows", "gap", "rate"), [(128, 1, 0, 128), (8, 16, 0, 128), (8, 16, 8, 128), (6, 16, 6, 96), (4, 16, 4, 48)]
+)
+def test_rows_from_ub_to_l1(blocks: int, rows: int, gap: int, rate: float) -> None:
+    report = timed(UB_L1.format(blocks=blocks, rows=rows, gap=gap), kind=None)
+    (event,) = events(report, "MTE3", core="AIV1")
+    assert event.end - event.start == pytest.approx(FIGURES["kUbL1Latency"] + 32 * blocks * rows / rate)
 
 
 UNIT_FLAGS = """
