@@ -242,8 +242,10 @@ def _dot(grad: Any, forms: Any, step: Any, line: int, stride: int, mask: Any) ->
 
 
 @T.macro
-def _simd_read(source, m):
-    for element, register in enumerate(_split([T.simd.vld(source[token, 0, 0]) for token in range(0, _ROWS, 4)])):
+def _simd_read(source, m, tokens):
+    """SIMD: the matrices of a block; behind the last of ``tokens`` those of the last register that has any: nothing else is written."""
+    last = (T.min(tokens, _ROWS) - 1) // 4 * 4
+    for element, register in enumerate(_split([T.simd.vld(source[T.min(token, last), 0, 0]) for token in range(0, _ROWS, 4)])):
         m[element] = register
 
 
@@ -313,7 +315,7 @@ def sinkhorn_forward_simd(repeat: int, eps: float) -> Any:
                     one = T.simd.vdup(T.float32(1), T.float32, every)
                     m = T.simd.alloc_local(16, T.float32)
                     factor = T.simd.alloc_local(4, T.float32)
-                    _simd_read(given, m)
+                    _simd_read(given, m, tokens - block * _ROWS)
                     _simd_softmax(m, factor, one, every)
                     _simd_add(m, eps, every)
                     _simd_divide(m, factor, one, eps, 4, every)
@@ -352,7 +354,7 @@ def sinkhorn_backward_simd(repeat: int, eps: float) -> Any:
                     one = T.simd.vdup(T.float32(1), T.float32, every)
                     m = T.simd.alloc_local(16, T.float32)
                     factor = T.simd.alloc_local(4, T.float32)
-                    _simd_read(given, m)
+                    _simd_read(given, m, tokens - block * _ROWS)
                     _simd_softmax(m, factor, one, every)
                     _simd_keep(m, factor, forms, factors, 0, every)
                     _simd_add(m, eps, every)
@@ -365,7 +367,7 @@ def sinkhorn_backward_simd(repeat: int, eps: float) -> Any:
                         _simd_keep(m, factor, forms, factors, 2 * step + 1, every)
                     T.simd.mem_bar("VST_VLD")
                     grad = T.simd.alloc_local(16, T.float32)
-                    _simd_read(given_grad, grad)
+                    _simd_read(given_grad, grad, tokens - block * _ROWS)
                     for back in T.serial(1, repeat):
                         _simd_gradient(grad, forms, factors, 2 * (repeat - back) + 1, 4, every)
                         _simd_gradient(grad, forms, factors, 2 * (repeat - back), 1, every)
@@ -474,7 +476,9 @@ def _backward_case(parameters: dict[str, int], tokens: int, program: Callable[..
         inputs=lambda seed: normal(seed, (tokens, 4, 4), (tokens, 4, 4)) + poisoned((tokens, 4, 4)),
         outputs=(2,),
         reference=reference,
-        tolerances=(Tolerance(absolute=1e-5),),
+        # Gradients are below 1. Rounding errors of the 20 steps reach 3e-7 in torch's float32 gradient of the same matrices; here exp and
+        # the reciprocals may err by a unit in the last place more, and results are multiplied with reciprocals instead of divided.
+        tolerances=(Tolerance(absolute=4e-6),),
     )
 
 
