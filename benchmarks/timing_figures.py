@@ -14,6 +14,7 @@ import numpy as np
 
 from tilelang_pto.sim import SessionReport, run, session
 from tilelang_pto.sim.report.model import Timing
+from tilelang_pto.sim.timing_figures import timing_figures
 
 HEAD = """from ptodsl import pto
 
@@ -226,13 +227,62 @@ def products(k: int) -> list[Row]:
     return rows
 
 
+# -- kernels that GM bounds ------------------------------------------------------------------------------------------
+
+COPY = """
+ub = pto.castptr(zero, pto.ptr(pto.ui8, "ub"))
+for i in range({buffers}):
+    pto.set_flag("MTE3", "MTE2", event_id=i)
+with pto.for_(0, {tiles}, step=1) as i:
+    part, at = i % {buffers}, (b * {tiles} + i) * {tile}
+    here = pto.addptr(ub, part * {tile})
+    pto.wait_flag("MTE3", "MTE2", event_id=part)
+    pto.mte_gm_ub(pto.addptr(x, at), here, 0, {width}, nburst=({rows}, {width}, {width}))
+    pto.set_flag("MTE2", "MTE3", event_id=part)
+    pto.wait_flag("MTE2", "MTE3", event_id=part)
+    pto.mte_ub_gm(here, pto.addptr(y, at), {width}, nburst=({rows}, {width}, {width}))
+    pto.set_flag("MTE3", "MTE2", event_id=part)
+for i in range({buffers}):
+    pto.wait_flag("MTE3", "MTE2", event_id=i)
+"""
+
+
+def copies() -> list[Row]:
+    """Time of a copy: bytes over the bandwidth that the model has, and what the model says."""
+    figures = {row.name: row.value for row in timing_figures()}
+    rows = []
+    for cores, tiles, lines, width, buffers in (
+        (64, 32, 1, 16384, 2), (64, 16, 1, 32768, 2), (64, 16, 64, 512, 2), (64, 8, 2, 32768, 2), (64, 64, 1, 8192, 4),
+        (1, 64, 1, 16384, 4), (1, 32, 1, 32768, 4), (1, 32, 16, 2048, 4),
+    ):  # fmt: skip
+        size = cores * tiles * lines * width
+        body = COPY.format(tiles=tiles, rows=lines, width=width, tile=lines * width, buffers=buffers)
+        found = timing(body, {"x": ("ui8", np.zeros(size, np.uint8)), "y": ("ui8", np.zeros(size, np.uint8))}, grid=cores)
+        bound = max(2 * size / figures["kGmBytesPerCycle"], size / cores / figures["kGmUbRate"])
+        rows.append(
+            Row(
+                f"{cores} core{'s' * (cores > 1)}, {tiles} tiles of {lines} x {width} B each, {buffers} buffers",
+                "cycles",
+                bound,
+                found.cycles,
+            )
+        )
+    return rows
+
+
+def table(rows: list[Row], reference: str) -> None:
+    print(f"| what | unit | {reference} | modelled | ratio |\n|---|---|---|---|---|")
+    for row in rows:
+        print(f"| {row.what} | {row.unit} | {row.published:.4g} | {row.modelled:.4g} | {row.modelled / row.published:.2f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--k", type=int, default=8192, help="of the large product, of which one tile a core is computed")
     options = parser.parse_args()
-    print("| what | unit | published | modelled | ratio |\n|---|---|---|---|---|")
-    for row in [*transfers(), *vectors(), *threads(), *products(options.k)]:
-        print(f"| {row.what} | {row.unit} | {row.published:.4g} | {row.modelled:.4g} | {row.modelled / row.published:.2f} |")
+    table([*transfers(), *vectors(), *threads(), *products(options.k)], "published")
+    print()
+    table(copies(), "bytes / bandwidth")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ namespace {
 constexpr size_t kMostKnownRuns = 4096;
 constexpr int64_t kScalarLine = 64;
 
+// The scalar unit goes on while a command stays at the head of its queue.
+bool OfScalarUnit(const Context& c) { return c.pipe[0] == 'S' && c.pipe[1] == 0; }
+
 }  // namespace
 
 void TimingTotals::Merge(const TimingTotals& other) {
@@ -289,7 +292,7 @@ void TimingMonitor::AddExtent(const Context& c, const Inst* in, Memory memory, i
 
 void TimingMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes,
                           Access access) {
-  if (!running_.core || access == Access::kSpoil || bytes <= 0) return;
+  if (OfScalarUnit(c) || access == Access::kSpoil || bytes <= 0) return;
   const bool write = access != Access::kRead;
   if (extents_ && block_ < kBlocksWithExtents) AddExtent(c, in, memory, offset, bytes, write);
   if (running_.code) {
@@ -311,7 +314,7 @@ void TimingMonitor::TouchGm(const Context& c, const Inst*, const GmRange& range,
   if (range.bytes <= 0) return;
   const bool write = access != Access::kRead;
   const int64_t offset = range.tensor ? range.offset : reinterpret_cast<intptr_t>(range.address);
-  if (!running_.core) {
+  if (OfScalarUnit(c)) {
     ScalarGm(c, range, write);
     return;
   }

@@ -77,6 +77,21 @@ def test_times_do_not_depend_on_host_threads() -> None:
     assert reports[0].memory == reports[1].memory == reports[2].memory
 
 
+@pytest.mark.parametrize("policy", ["late", "eager", "random:7"])
+def test_the_scalar_unit_goes_on_while_a_pipe_waits(policy: str) -> None:
+    body = """
+    pto.wait_flag("S", "MTE2")
+    with pto.for_(0, 4, step=1) as i:
+        pto.load(x, i * 64)
+    pto.set_flag("S", "MTE2")
+    pto.mte_gm_ub(x, pto.castptr(zero, pto.ptr(pto.ui8, "ub")), 0, 512, nburst=(1, 512, 512))
+    """
+    report = timed(body, {"x": gm(512)}, policy=policy)
+    assert report.timing.bytes.gm_read == 4 * 64 + 512
+    (load,) = events(report, "MTE2")
+    assert load.start == pytest.approx(4 * FIGURES["kScalarGmMiss"] + FIGURES["kScalarDmaIssue"], abs=30)
+
+
 def test_a_barrier_of_a_pipe_waits_for_completion() -> None:
     body = """
     ub = pto.castptr(zero, pto.ptr(pto.ui8, "ub"))
