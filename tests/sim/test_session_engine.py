@@ -13,6 +13,8 @@ from sync_kernels import CLEAN, LOAD, RACY, READ
 from tilelang_pto import RaceError, SimulationError, sim
 from tilelang_pto.runtime.abi import AbiParameter, KernelAbi
 from tilelang_pto.runtime.module import create_module
+from tilelang_pto.sim import SessionReport
+from tilelang_pto.sim.report import Traffic
 
 EXPECTED = np.arange(4096, dtype=np.float32) * 2
 
@@ -124,3 +126,38 @@ def test_vector_functions_may_load_registers_that_they_use_in_part():
     with sim.session(race="report") as s:
         sync_kernels.run(text)
     assert s.report.findings == ()
+
+
+def test_time_and_timeline():
+    with sim.session(race="report", timing=True, timeline=True) as s:
+        sync_kernels.run(RACY)
+    (kernel,) = s.report.kernels
+    timing, timeline, memory = kernel.timing, kernel.timeline, kernel.memory
+    assert timing is not None and timeline is not None and memory is not None
+    assert timing.bytes == Traffic(gm_read=16384, gm_written=16384)
+    assert timing.cycles == pytest.approx(timing.microseconds * timing.clock_ghz * 1000)
+    assert [(core.block, core.core) for core in timing.cores] == [(0, ""), (1, "")]
+    assert all(0 <= event.start < event.end <= timing.cycles for event in timeline.events)
+    assert {event.line for event in timeline.events if event.op == "mte_gm_ub"} == {LOAD}
+    assert {event.kind for event in timeline.events} == {"run", "wait"}
+    assert sum(step.cycles for step in timing.critical_path) <= timing.cycles * 1.001
+    assert {extent.line for extent in memory if extent.begin == 0 and extent.access == "write"} == {LOAD}
+    assert {extent.memory for extent in memory} == {"UB"}
+    assert SessionReport.from_json(s.report.to_json()) == s.report
+
+
+def test_a_long_timeline_is_sampled_and_says_so():
+    with sim.session(timing=True, timeline=True, max_events=40) as s:
+        sync_kernels.run(CLEAN, blocks=8)
+    (kernel,) = s.report.kernels
+    assert kernel.timeline is not None and kernel.timeline.sampled
+    assert 0 < len(kernel.timeline.events) <= 40
+    assert any("the timeline holds" in note for note in kernel.notes)
+    assert "note " in s.report.summary()
+
+
+def test_a_session_without_timing_has_none():
+    with sim.session() as s:
+        sync_kernels.run(CLEAN)
+    kernel = s.report.kernels[0]
+    assert kernel.timing is kernel.timeline is kernel.memory is None

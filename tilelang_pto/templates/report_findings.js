@@ -11,9 +11,8 @@ function findingsPanel(section, launch, page) {
   for (const finding of launch.findings) {
     const item = make("article", { className: "finding" });
     const times = finding.count > 1 ? ` (found ${format(finding.count)} times)` : "";
-    item.append(make("p", {}, make("b", { className: "bad", textContent: finding.title }), `: ${finding.message}${times}`));
-    const facts = [finding.range, finding.missing].filter(Boolean).join("; ");
-    if (facts) item.append(make("p", { textContent: facts }));
+    item.append(make("p", {}, make("b", { className: "bad", textContent: finding.title }), `: ${finding.statement}${times}`));
+    if (finding.range) item.append(make("p", { textContent: finding.range }));
     for (const [label, place] of [["first", finding.first], ["second", finding.second]]) {
       if (!place) continue;
       const thread = place.thread === null ? "" : `, thread ${place.thread}`;

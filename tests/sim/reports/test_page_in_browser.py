@@ -83,7 +83,8 @@ def test_a_finding_leads_to_both_lines(page):
     places.nth(1).click()
     assert selected(page) == ["line-11"]
     assert page.locator("#line-11").get_attribute("class") == "found selected"
-    assert "UB bytes 0 to 4095; no V->MTE2 ordering between them" in page.locator("#findings").inner_text()
+    text = page.locator("#findings").inner_text()
+    assert "race, write after read: no V->MTE2 ordering between them (found 6 times)\nUB bytes 0 to 4095\n" in text.replace("\n\n", "\n")
 
 
 def test_hot_lines_stand_beside_the_text(page):

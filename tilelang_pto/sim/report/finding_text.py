@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilelang_pto.errors import FindingError, RaceError
 from tilelang_pto.sim.report.model import Access, Finding, KernelReport
 
-__all__ = ["access_text", "advice", "finding_error", "finding_text"]
+__all__ = ["access_text", "advice", "finding_error", "finding_text", "statement"]
 
 _ADVICE = {
     "uninitialised": "write these bytes before they are read: a copy, a fill, or padding of the transfer that leaves them out",
@@ -56,14 +56,15 @@ def _places(kernel: KernelReport, finding: Finding) -> tuple[str, ...]:
     return tuple(places)
 
 
-def _headline(finding: Finding) -> str:
+def statement(finding: Finding) -> str:
+    """What is wrong, without the kind of finding, its places and its count."""
     if finding.kind == "race" and finding.missing and finding.first is not None and finding.second is not None:
-        text = f"{finding.title}: {finding.missing}"  # the message says over again what the places say
-    else:
-        text = f"{finding.kind}: {finding.message}"
-        if finding.missing and finding.missing not in text:
-            text += f"; {finding.missing}"
-    return text + (f" (found {finding.count:,} times)" if finding.count > 1 else "")
+        return finding.missing  # the message says over again what the places say
+    return f"{finding.message}; {finding.missing}" if finding.missing not in finding.message else finding.message
+
+
+def _headline(finding: Finding) -> str:
+    return f"{finding.title}: {statement(finding)}" + (f" (found {finding.count:,} times)" if finding.count > 1 else "")
 
 
 def finding_text(kernel: KernelReport, finding: Finding) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from tilelang_pto.errors import ConfigurationError
 from tilelang_pto.runtime.templates import write
-from tilelang_pto.sim.report.finding_text import advice
+from tilelang_pto.sim.report.finding_text import advice, statement
 from tilelang_pto.sim.report.lanes import lanes, pipe_rank
 from tilelang_pto.sim.report.model import Finding, KernelReport, SessionReport, Timeline
 from tilelang_pto.version import __version__
@@ -87,7 +87,7 @@ def _launch(kernel: KernelReport, source: int, *, drawn: bool) -> dict[str, Any]
 
 
 def _finding(finding: Finding) -> dict[str, str]:
-    return {"title": finding.title, "range": finding.range_label, "advice": advice(finding)}
+    return {"title": finding.title, "statement": statement(finding), "range": finding.range_label, "advice": advice(finding)}
 
 
 def _timeline(timeline: Timeline) -> dict[str, Any]:
