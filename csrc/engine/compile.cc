@@ -366,6 +366,7 @@ void Builder::Move(const std::vector<Place>& to, const std::vector<Place>& from,
       case Bank::kLane: {
         Inst& in = Emit(LaneMoveHandler(static_cast<int>(d.element), merged), kCountNothing);
         in.d = d.slot, in.a = s.slot, in.e = d.bytes / d.element;
+        NoteFlow(Here() - 1, {d}, {s});
         break;
       }
     }
@@ -477,12 +478,10 @@ DType Builder::VectorType(const std::vector<uint32_t>& values) const {
 
 std::vector<Place> Builder::Registers(const std::vector<uint32_t>& values) const {
   std::vector<Place> found;
-  if (unit_ != kOnVector) return found;
+  if (unit_ == kOnScalar) return found;
   for (uint32_t v : values) {
     auto it = places_.find(v);
-    if (it != places_.end() && (it->second.bank == Bank::kVector || it->second.bank == Bank::kMask)) {
-      found.push_back(it->second);
-    }
+    if (it != places_.end() && it->second.bank != Bank::kScalar) found.push_back(it->second);
   }
   return found;
 }
@@ -490,7 +489,7 @@ std::vector<Place> Builder::Registers(const std::vector<uint32_t>& values) const
 // For the instructions emitted since `first` for which nothing has been noted.
 void Builder::NoteFlow(uint32_t first, const std::vector<Place>& written, const std::vector<Place>& read, DType result,
                        DType operand) {
-  if (unit_ != kOnVector) return;
+  if (unit_ == kOnScalar) return;
   code_.flow.resize(code_.insts.size());
   if (written.empty() && read.empty()) return;
   Flow flow;
@@ -499,7 +498,9 @@ void Builder::NoteFlow(uint32_t first, const std::vector<Place>& written, const 
   flow.result = result, flow.operand = operand;
   for (const std::vector<Place>* places : {&written, &read}) {
     for (const Place& p : *places) {
-      code_.registers.push_back(p.bank == Bank::kMask ? MaskNumber(p.slot) : VectorNumber(p.slot));
+      code_.registers.push_back(p.bank == Bank::kMask     ? MaskNumber(p.slot)
+                                : p.bank == Bank::kVector ? VectorNumber(p.slot)
+                                                          : p.slot);
     }
   }
   for (uint32_t i = first; i < code_.insts.size(); ++i) {
@@ -516,13 +517,13 @@ void Builder::CompileBody(const Region& region) {
 void Builder::Finish() {
   code_.insts.insert(code_.insts.begin(), prologue_.begin(), prologue_.end());
   code_.debug.insert(code_.debug.begin(), prologue_debug_.begin(), prologue_debug_.end());
-  if (unit_ == kOnVector) code_.flow.insert(code_.flow.begin(), prologue_.size(), Flow());
+  if (unit_ != kOnScalar) code_.flow.insert(code_.flow.begin(), prologue_.size(), Flow());
   Inst end;
   end.fn = +[](Context&, const Inst*) -> const Inst* { return nullptr; };
   end.counter = kCountNothing;
   code_.insts.push_back(end);
   code_.debug.push_back({nullptr, scope_.tree->line});
-  if (unit_ == kOnVector) code_.flow.resize(code_.insts.size());
+  if (unit_ != kOnScalar) code_.flow.resize(code_.insts.size());
 }
 
 // --- which values of a simt region are the same for all threads ---

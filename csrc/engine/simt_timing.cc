@@ -50,10 +50,12 @@ void SimtTiming::Begin(const Code& code) {
   spent_.assign(code.insts.size(), 0);
   executed_.assign(code.insts.size(), 0);
   atomics_.clear();
+  pending_.clear();
 }
 
 void SimtTiming::Step(const Context& c, const Inst* in) {
   const size_t i = static_cast<size_t>(in - code_->insts.data());
+  if (!pending_.empty()) WaitForOperands(c, in);
   const double latency = current_->latency[i];
   if (latency == 0) return;
   ++executed_[i];
@@ -64,10 +66,50 @@ void SimtTiming::Step(const Context& c, const Inst* in) {
   });
 }
 
+void SimtTiming::WaitForOperands(const Context& c, const Inst* in) {
+  const Flow& f = FlowOf(in);
+  const size_t index = static_cast<size_t>(in - code_->insts.data());
+  const uint32_t* registers = code_->registers.data() + f.first;
+  for (size_t p = 0; p < pending_.size();) {
+    const uint32_t slot = pending_[p].slot;
+    const bool read =
+        std::find(registers + f.written, registers + f.written + f.read, slot) != registers + f.written + f.read;
+    const bool written = std::find(registers, registers + f.written, slot) != registers + f.written;
+    double longest = 0;
+    if (read) {
+      ForWarps(c, [&](int warp, int, int) {
+        const double wait = pending_[p].ready[warp] - time_[warp];
+        if (wait > 0) time_[warp] += wait, longest = std::max(longest, wait);
+      });
+      spent_[index] += longest;
+      if (longest > 0) executed_[index] = std::max<int64_t>(executed_[index], 1);
+    }
+    if (written) {
+      pending_[p] = pending_.back();
+      pending_.pop_back();
+    } else {
+      ++p;
+    }
+  }
+}
+
+SimtTiming::Pending& SimtTiming::PendingFor(uint32_t slot) {
+  for (Pending& p : pending_) {
+    if (p.slot == slot) return p;
+  }
+  pending_.push_back({});
+  pending_.back().slot = slot;
+  return pending_.back();
+}
+
 void SimtTiming::Lanes(const Context& c, const Inst* in, const LaneAccess& a, std::vector<GmSector>* moved) {
   const size_t index = static_cast<size_t>(in - code_->insts.data());
   const double counted = current_->latency[index];  // by Step
   double slowest = counted;
+  // Nothing waits for a store or for an atomic whose result is not used.
+  const bool waits = a.gm && (a.access == Access::kRead || (a.access == Access::kAtomic && in->c));
+  const Flow& flow = FlowOf(in);
+  Pending* pending = waits && flow.written ? &PendingFor(code_->registers[flow.first]) : nullptr;
   std::vector<int64_t> words;
   ForWarps(c, [&](int warp, int lo, int hi) {
     double latency = counted;
@@ -100,9 +142,8 @@ void SimtTiming::Lanes(const Context& c, const Inst* in, const LaneAccess& a, st
       std::sort(words.begin(), words.end());
       words.erase(std::unique(words.begin(), words.end()), words.end());
       for (int64_t s : words) moved->push_back({tensor, s});
-      // Nothing waits for a store or for an atomic whose result is not used.
-      const bool waits = a.access == Access::kRead || (a.access == Access::kAtomic && in->c);
-      if (waits) latency = figure::kSimtGm;
+      if (waits) latency = pending ? figure::kSimtUb : figure::kSimtGm;
+      if (pending) pending->ready[warp] = time_[warp] - counted + figure::kSimtGm;
       issued_ += static_cast<double>(words.size() - 1);
     }
     time_[warp] += latency - counted;
@@ -117,6 +158,9 @@ void SimtTiming::SyncThreads() {
 }
 
 SimtRun SimtTiming::End() {
+  for (const Pending& p : pending_) {
+    for (int w = 0; w < warps_; ++w) time_[w] = std::max(time_[w], p.ready[w]);
+  }
   double cycles = *std::max_element(time_, time_ + std::max(1, warps_));
   cycles = std::max({cycles, issued_ / figure::kSimtSchedulers, ub_});
   SimtRun run;

@@ -1,5 +1,5 @@
-// How long a SIMT function takes. Each warp goes through the same instructions one after the other, and waits for each;
-// four schedulers issue for all warps, and share the port to UB.
+// How long a SIMT function takes. Each warp goes through the same instructions one after the other; it waits for each,
+// but for what it loads from GM only where that is used. Four schedulers issue for all warps, and share the port to UB.
 #pragma once
 
 #include <unordered_map>
@@ -54,6 +54,17 @@ class SimtTiming {
       f(first / kWarp, lo, hi);
     }
   }
+  // A lane array that is on its way from GM.
+  struct Pending {
+    uint32_t slot = 0;
+    double ready[kMostWarps] = {};  // by warp
+  };
+
+  const Flow& FlowOf(const Inst* in) const { return code_->flow[static_cast<size_t>(in - code_->insts.data())]; }
+  // Waits for the values that an instruction uses, and forgets those that it replaces.
+  void WaitForOperands(const Context& c, const Inst* in);
+  Pending& PendingFor(uint32_t slot);
+
   std::unordered_map<const Code*, Costs> costs_;
   const Code* code_ = nullptr;
   const Costs* current_ = nullptr;
@@ -61,6 +72,7 @@ class SimtTiming {
   double issued_ = 0;
   double ub_ = 0;  // cycles of the port
   int warps_ = 0;
+  std::vector<Pending> pending_;
   SubBanks sub_banks_;
   std::vector<double> spent_;  // by instruction
   std::vector<int64_t> executed_;

@@ -68,7 +68,6 @@ def test_threads_that_take_no_part_cost_nothing() -> None:
 
 
 def test_gm_moves_in_sectors() -> None:
-    body = "pto.load(x, o)\n"
     for stride, sectors in ((1, 1), (32, 32)):
         text = f"""
         with pto.simt(32, 1, 1):
@@ -79,7 +78,28 @@ def test_gm_moves_in_sectors() -> None:
         timing = timed(text, {"x": gm(1024, np.float32)}).timing
         assert timing.bytes.gm_read == sectors * 128
         assert timing.cores[0].pipes["V"].busy >= SHELL + FIGURES["kSimtGm"]
-    assert more(body, arrays={"x": gm(1024, np.float32)}, before="o = t\n") == FIGURES["kSimtGm"]
+
+
+def test_a_warp_waits_for_a_value_from_gm_where_it_uses_it() -> None:
+    """Loads overlap; a load whose address is another one's value does not."""
+    arrays = {"x": gm(1024, np.float32)}
+    assert more("pto.load(x, t)\n", arrays=arrays) == pytest.approx(FIGURES["kSimtUb"])
+    used = more("pto.mul(pto.load(x, t), pto.load(x, t))\n", arrays=arrays)
+    assert used == pytest.approx(FIGURES["kSimtUb"] + FIGURES["kSimtGm"] + FIGURES["kSimtInstruction"])
+    chain = more("o = pto.cast(pto.load(x, o), pto.i32)\n", arrays=arrays, before="o = t\n")
+    assert chain == pytest.approx(FIGURES["kSimtGm"] + FIGURES["kSimtInstruction"])
+
+
+def test_a_value_that_a_loop_carries_is_waited_for() -> None:
+    def loop(rounds: int) -> float:
+        body = f"""
+        with pto.for_(0, {rounds}, step=1).carry(v=pto.load(x, t)) as lp:
+            lp.update(v=pto.load(x, pto.cast(lp.v, pto.i32) + t))
+        pto.store(lp.final("v"), u, t)
+        """
+        return region(body, 32, {"x": gm(1024, np.float32)})
+
+    assert (loop(30) - loop(10)) / 20 >= FIGURES["kSimtGm"]
 
 
 @pytest.mark.parametrize(("used", "each"), [(False, "kSimtGmAtomic"), (True, "kSimtGmAtomicReturn")])

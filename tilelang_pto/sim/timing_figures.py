@@ -96,7 +96,8 @@ access. Afterwards all blocks are played on a chip, in simulated time:
   time costs the bandwidth of L2 only, on average over the launch.
 * **SIMD functions.** Instructions enter a window in program order and start out of order, when their registers are there and a port is
   free; accesses to UB share its 8 bank groups of 2 banks; `mem_bar` waits for all accesses of its first class.
-* **SIMT functions.** Each warp of 32 threads waits for each of its instructions, four schedulers issue for all warps, conflicts in the
+* **SIMT functions.** Each warp of 32 threads waits for each of its instructions, and for what it loads from GM where that is used; four
+  schedulers issue for all warps. Conflicts in the
   sub-banks of UB happen one after the other, and so do atomics on one sector of GM, those of all cores. GM moves in sectors of 128
   bytes.
 * **Blocks.** A block begins when a core is free; flags among blocks wait for the last one.
