@@ -96,15 +96,15 @@ access. Afterwards all blocks are played on a chip, in simulated time:
   time costs the bandwidth of L2 only, on average over the launch.
 * **SIMD functions.** Instructions enter a window in program order and start out of order, when their registers are there and a port is
   free; accesses to UB share its 8 bank groups of 2 banks; `mem_bar` waits for all accesses of its first class.
-* **SIMT functions.** Each warp of 32 threads waits for each of its instructions, and for what it loads from GM where that is used; four
-  schedulers issue for all warps. Conflicts in the
-  sub-banks of UB happen one after the other, and so do atomics on one sector of GM, those of all cores. GM moves in sectors of 128
-  bytes.
+* **SIMT functions.** Each warp of 32 threads waits for each of its instructions, and for what it loads from GM where that is used. Four
+  schedulers issue for all warps. Conflicts in the sub-banks of UB happen one after the other, and so do atomics on one sector of GM,
+  those of all cores. GM moves in sectors of 128 bytes.
 * **Blocks.** A block begins when a core is free; flags among blocks wait for the last one.
 
 What is **not** modelled: the start of a kernel (2 to 4 microseconds on a board), instruction caches, the capacity of L2, several cores
 in the same 512 bytes of GM, atomic stores of transfers, transfers that take banks of UB from the vector unit, spilled
-registers, and that the two vector cores of a cluster share a path to GM.
+registers, and that the two vector cores of a cluster share a path to GM. Operations are counted for matrix products and for whole
+registers of SIMD functions, whatever their mask; those of SIMT functions are not.
 
 ## Figures
 
