@@ -6,7 +6,7 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,18 +22,18 @@ MOST = 8.0
 """What a full check may cost, as a multiple of a run without."""
 
 
-def launches() -> Iterator[tuple[str, Launch]]:
-    """mHC kernels at the sizes they run at, with all cores, a GEMM, and a long expand."""
+def calls() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Names and calls of mHC kernels with all cores, of a GEMM, and of a long expand."""
     from mhc_kernels import cases
 
     for case in cases(tokens=256):
-        yield _caught(case.name, lambda case=case: case.kernel.compile(*case.tensors, **case.options)(*case.tensors))
+        yield case.name, lambda case=case: case.kernel.compile(*case.tensors, **case.options)(*case.tensors)
     x, out = torch.randn(4096, 1280).to(torch.bfloat16), torch.zeros(4096, 2, 1280, dtype=torch.bfloat16)
     from tile_kernels.mhc.expand_asc import expand_to_mhc_fwd_asc
 
     options = {"h_blk": 1280, "num_stages": 7, "num_vec_cores": 64}
-    yield _caught("expand_fwd 4096 x 2 x 1280", lambda: expand_to_mhc_fwd_asc.compile(x, out, **options)(x, out))
-    yield _caught("gemm 512 x 512 x 1024", _gemm)
+    yield "expand_fwd 4096 x 2 x 1280", lambda: expand_to_mhc_fwd_asc.compile(x, out, **options)(x, out)
+    yield "gemm 512 x 512 x 1024", _gemm
 
 
 def _gemm() -> None:
@@ -44,10 +44,11 @@ def _gemm() -> None:
     gemm.compile(a, b, c)(a, b, c)
 
 
-def _caught(name, call) -> tuple[str, Launch]:
+def caught(call: Callable[[], None]) -> Launch:
+    """The launch a call ends with."""
     with capture() as found, determine_target("pto", return_object=True):
         call()
-    return name, found[-1]
+    return found[-1]
 
 
 def seconds(launch: Launch, check: str, threads: int) -> float:
@@ -70,9 +71,10 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'kernel':32} {'off':>10} {'bounds':>10} {'full':>10} {'bounds/off':>11} {'full/off':>9}")
     above = []
-    for name, launch in launches():
+    for name, call in calls():
         if options.only not in name:
             continue
+        launch = caught(call)
         times: dict[str, list[float]] = {check: [] for check in CHECKS}
         for _ in range(options.repeat):
             for check in CHECKS:  # in turn, so that a busy machine slows all of them

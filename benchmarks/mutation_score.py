@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from captured_launches import Launch
@@ -38,14 +38,14 @@ class Score:
 
     Attributes:
         name: of the kernel.
-        findings: of the unmodified kernel; there must be none.
+        findings: of the unmodified kernel; there must be none, and they do not count for a mutant.
         killed: number of mutants found, by kind of the first finding.
         redundant: mutants not found, with the reason they change nothing.
         unexplained: mutants not found that are not known to be redundant.
     """
 
     name: str
-    findings: list[str] = field(default_factory=list)
+    findings: list[Found] = field(default_factory=list)
     killed: Counter[str] = field(default_factory=Counter)
     redundant: list[tuple[Mutant, str]] = field(default_factory=list)
     unexplained: list[tuple[Mutant, str]] = field(default_factory=list)
@@ -60,8 +60,18 @@ class Score:
         return sum(self.killed.values()) + len(self.unexplained)
 
 
-def findings_of(launch: Launch, program: Program, *, same_result: bool = False) -> list[str]:
-    """Kinds of what the full check finds in a launch, an error that stops it included.
+class Found(NamedTuple):
+    """Something the check found: what it is, and the lines it is about."""
+
+    kind: str
+    lines: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}, lines {', '.join(map(str, self.lines))}" if self.lines else self.kind
+
+
+def findings_of(launch: Launch, program: Program, *, same_result: bool = False) -> list[Found]:
+    """What the full check finds in a launch, an error that stops it included.
 
     Args:
         launch: arguments and grid.
@@ -69,15 +79,17 @@ def findings_of(launch: Launch, program: Program, *, same_result: bool = False) 
         same_result: also find other results than those of the launch.
     """
     arguments = [value.copy() if isinstance(value, np.ndarray) else value for value in launch.arguments]
-    found: list[str] = []
+    stopped: list[Found] = []
     with sim.session(check="full", race="report") as session:
         try:
             _native.sim_launch(program.serialize(), launch.kernel, arguments, grid=launch.grid, text=program.text)
         except SimulationError as error:
-            found.append(_kind_of(error))
-    found = [finding.kind for finding in session.report.findings] + found
+            stopped.append(Found(_kind_of(error)))
+    found = [
+        Found(each.kind, tuple(place.line for place in (each.first, each.second) if place)) for each in session.report.findings
+    ] + stopped
     if same_result and not found and not all(_same(*pair) for pair in zip(arguments, launch.after, strict=True)):
-        found.append("wrong result")
+        found.append(Found("wrong result"))
     return found
 
 
@@ -100,9 +112,9 @@ def score_launch(name: str, launch: Launch) -> Score:
     blocks = [trace_block(program, kernel, launch.arguments, launch.grid, block, accesses=False) for block in range(launch.grid)]
     survivors = []
     for mutant in mutants(program, kernel, blocks):
-        found = findings_of(launch, without(program, kernel, mutant))
+        found = [each for each in findings_of(launch, without(program, kernel, mutant)) if each not in score.findings]
         if found:
-            score.killed[found[0]] += 1
+            score.killed[found[0].kind] += 1
         else:
             survivors.append(mutant)
     if survivors:
@@ -122,7 +134,7 @@ def _full_trace(launch: Launch) -> list[Mapping[str, Sequence[Event]]] | str:
 
 def _kept_launch(kernel: Kernel, directory: Path | None) -> Launch:
     path = directory / f"{kernel.name}.pickle" if directory else None
-    if path is None or "recompute" in kernel.name:  # whose arguments hold addresses
+    if path is None or kernel.addresses:
         return kernel.launch()
     if not path.exists():
         launch = kernel.launch()

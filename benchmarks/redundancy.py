@@ -350,7 +350,7 @@ def _judge_threads(mutant: Mutant, functions: Iterable[Sequence[Step]]) -> Verdi
                 problem = _meet(first, second)
                 if problem:
                     return Verdict(False, problem)
-    return Verdict(True, "protects nothing: no thread accesses before it what another one accesses behind it")
+    return Verdict(True, "protects nothing: from the syncthreads before it to the one behind it no two threads meet across it")
 
 
 def _meet(first: Sequence[Step], second: Sequence[Step]) -> str:
