@@ -178,7 +178,7 @@ def seed() -> int:
 
 def sim_check() -> str:
     """How much the simulator checks: ``off``, ``bounds`` or ``full``. The native library reads the variable itself, by the same rules."""
-    text = os.environ.get(SIM_CHECK_VARIABLE, "").strip() or "off"
+    text = os.environ.get(SIM_CHECK_VARIABLE, "").strip() or "full"
     if text not in _CHECKS:
         raise ConfigurationError(f"{SIM_CHECK_VARIABLE}={text} is not a mode", advice="use off, bounds or full")
     return text

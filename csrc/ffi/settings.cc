@@ -57,11 +57,11 @@ uint64_t InterleavingSeed() {
 
 SimulationChecks ParseChecks(const std::string& check, const std::string& policy) {
   SimulationChecks found;
-  if (check == "full") {
-    found.check = engine::Check::kFull;
+  if (check == "off") {
+    found.check = engine::Check::kOff;
   } else if (check == "bounds") {
     found.check = engine::Check::kBounds;
-  } else if (!check.empty() && check != "off") {
+  } else if (!check.empty() && check != "full") {
     throw BadSetting{"TILELANG_PTO_SIM_CHECK=" + check + " is not a mode", "use off, bounds or full"};
   }
   const std::string prefix = "random:";

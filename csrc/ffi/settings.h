@@ -25,7 +25,7 @@ uint64_t InterleavingSeed();
 
 // What a launch checks, and in which order the pipes do what nothing orders.
 struct SimulationChecks {
-  engine::Check check = engine::Check::kOff;
+  engine::Check check = engine::Check::kFull;
   engine::Policy policy = engine::Policy::kLate;
   uint64_t seed = 0;
 };
