@@ -47,7 +47,7 @@ void HazardMonitor::Reset(int64_t block) {
     executions_[core].clear();
     scalar_[core].assign(1, Clock());
     for (auto& source : flags_[core]) {
-      for (auto& destination : source) std::fill(std::begin(destination), std::end(destination), Clock());
+      for (auto& destination : source) std::fill(std::begin(destination), std::end(destination), Flag());
     }
     for (auto& token : tokens_[core]) std::fill(std::begin(token), std::end(token), Clock());
     std::fill(std::begin(sets_[core]), std::end(sets_[core]), 0);
@@ -102,7 +102,8 @@ void HazardMonitor::Signal(const Core& core, Pipe pipe, const SyncPoint& p) {
   const int slot = core.slot(), agent = AgentOf(core, pipe);
   switch (p.kind) {
     case SyncPoint::kFlag:
-      flags_[slot][p.a][p.b][p.c] = Snapshot(agent);
+      CheckSet(core, agent, p);
+      flags_[slot][p.a][p.b][p.c].clock = Snapshot(agent);
       break;
     case SyncPoint::kToken:
       tokens_[slot][p.a][pipe].Join(Snapshot(agent));
@@ -129,7 +130,8 @@ void HazardMonitor::Wait(const Core& core, Pipe pipe, const SyncPoint& p) {
   Clock clock;
   switch (p.kind) {
     case SyncPoint::kFlag:
-      clock = flags_[slot][p.a][p.b][p.c];
+      clock = flags_[slot][p.a][p.b][p.c].clock;
+      flags_[slot][p.a][p.b][p.c].waited = pipe == kPipeS ? 0 : agents_[agent].done + 1;
       break;
     case SyncPoint::kToken:
       // Two pairs on one pipe do not order it with itself.
@@ -471,6 +473,27 @@ void HazardMonitor::Conflict(int agent, uint32_t granule, const Record& r, uint3
   Report(sides, std::move(f));
 }
 
+void HazardMonitor::CheckSet(const Core& core, int agent, const SyncPoint& p) {
+  const uint32_t waited = flags_[core.slot()][p.a][p.b][p.c].waited;
+  const int waiter = core.slot() * kPipes + p.b;
+  if (!waited || p.a == kPipeS || agents_[agent].knows.at[waiter] >= waited) return;
+  const uint32_t seq = agents_[agent].done + 1;
+  const Executed &wait = executed_[waiter][waited - 1], &set = executed_[agent][seq - 1];
+  const Sides sides{wait.inst, set.inst, 2000, waited, seq};
+  if (Again(sides, 0, 0)) return;
+  const auto index = [](const Executed& e) { return Index(*e.code, e.inst); };
+  Finding f;
+  f.kind = "flag";
+  f.first = Place(waiter, waited, index(wait), false);
+  f.second = Place(agent, seq, index(set), true);
+  const std::string name = std::string(kPipeNames[p.a]) + "->" + kPipeNames[p.b] + " " + std::to_string(p.c);
+  f.message = "flag " + name + " may be set again before the wait for its last set: nothing orders wait_flag (line " +
+              std::to_string(f.first.line) + ") before set_flag (line " + std::to_string(f.second.line) + ")";
+  f.missing = std::string("no ") + kPipeNames[p.b] + "->" + kPipeNames[p.a] + " flag, token or barrier between them";
+  f.memory = name;
+  Report(sides, std::move(f));
+}
+
 void HazardMonitor::Uninitialised(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes,
                                   bool strict) {
   const uint32_t seq = agents_[running_.agent].done + 1;
@@ -501,7 +524,10 @@ bool HazardMonitor::Again(const Sides& sides, int64_t begin, int64_t end) {
 
 void HazardMonitor::Report(const Sides& sides, Finding f) {
   const auto key = std::make_tuple(f.first.line, f.second.line, static_cast<int>(f.first.write),
-                                   static_cast<int>(f.second.write), f.memory, f.kind == "race" ? 0 : 1);
+                                   static_cast<int>(f.second.write), f.memory,
+                                   f.kind == "race"   ? 0
+                                   : f.kind == "flag" ? 2
+                                                      : 1);
   auto [place, fresh] = findings_.try_emplace(key, std::move(f));
   Sides found = sides;
   if (!fresh) {

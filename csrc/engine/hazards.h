@@ -108,6 +108,8 @@ class HazardMonitor final : public Monitor {
   // Counts a pair that is known already.
   bool Again(const Sides& sides, int64_t begin, int64_t end);
   void Report(const Sides& sides, Finding f);
+  // A set that may come before the wait for the set before it.
+  void CheckSet(const Core& core, int agent, const SyncPoint& point);
   AccessPlace Place(int agent, uint32_t seq, uint32_t inst, bool write) const;
   void Uninitialised(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes, bool strict);
   static uint32_t Index(const Code& code, const Inst* in) { return static_cast<uint32_t>(in - code.insts.data()); }
@@ -120,7 +122,11 @@ class HazardMonitor final : public Monitor {
   std::vector<Executed> executed_[kAgents];
   std::vector<uint32_t> executions_[kCoresOfBlock];  // by instruction of the scalar unit
   std::vector<Clock> scalar_[kCoresOfBlock];         // the scalar unit's knowledge after each wait
-  Clock flags_[kCoresOfBlock][kPipes][kPipes][kEventIds];
+  struct Flag {
+    Clock clock;
+    uint32_t waited = 0;  // number of the command that waited for it last; 0: none has
+  };
+  Flag flags_[kCoresOfBlock][kPipes][kPipes][kEventIds];
   Clock tokens_[kCoresOfBlock][BufferTokens::kIds][kPipes];  // by who released
   std::deque<Clock> intra_[IntraFlags::kVectorCores][2][IntraFlags::kIds];
   std::map<std::pair<int, int>, Clock> units_;
