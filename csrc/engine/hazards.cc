@@ -73,7 +73,7 @@ void HazardMonitor::Finish(GmHistory* history) {
 
 std::vector<Finding> HazardMonitor::Findings() const {
   std::vector<Finding> all;
-  for (const auto& [key, finding] : findings_) all.push_back(finding);
+  for (const auto& [key, found] : findings_) all.push_back(found.finding);
   return all;
 }
 
@@ -510,15 +510,17 @@ void HazardMonitor::Uninitialised(const Context& c, const Inst* in, Memory memor
   Report(sides, std::move(f));
 }
 
+void HazardMonitor::Extend(Found* found, const Sides& sides, int64_t begin, int64_t end) {
+  Finding& f = found->finding;
+  if (f.first.block != block_ || found->seqs != std::make_pair(sides.first_seq, sides.second_seq)) return;
+  f.begin = std::min(f.begin, begin), f.end = std::max(f.end, end);
+}
+
 bool HazardMonitor::Again(const Sides& sides, int64_t begin, int64_t end) {
   auto it = known_.find(sides);
   if (it == known_.end()) return false;
-  Finding& f = *it->second.first;
-  const Sides& found = it->second.second;
-  ++f.count;
-  if (f.first.block == block_ && found.first_seq == sides.first_seq && found.second_seq == sides.second_seq) {
-    f.begin = std::min(f.begin, begin), f.end = std::max(f.end, end);
-  }
+  ++it->second->finding.count;
+  Extend(it->second, sides, begin, end);
   return true;
 }
 
@@ -528,13 +530,15 @@ void HazardMonitor::Report(const Sides& sides, Finding f) {
                                    f.kind == "race"   ? 0
                                    : f.kind == "flag" ? 2
                                                       : 1);
-  auto [place, fresh] = findings_.try_emplace(key, std::move(f));
-  Sides found = sides;
+  const int64_t begin = f.begin, end = f.end;
+  auto [place, fresh] = findings_.try_emplace(key, Found{std::move(f), {}});
+  // Its bytes are those of the executions that it names.
+  if (fresh) place->second.seqs = {sides.first_seq, sides.second_seq};
   if (!fresh) {
-    ++place->second.count;
-    found.first_seq = found.second_seq = 0;  // its bytes are not those that are shown
+    ++place->second.finding.count;
+    Extend(&place->second, sides, begin, end);
   }
-  known_.emplace(sides, std::make_pair(&place->second, found));
+  known_.emplace(sides, &place->second);
 }
 
 }  // namespace pto::engine

@@ -105,6 +105,12 @@ class HazardMonitor final : public Monitor {
       return (a * UINT64_C(0x9E3779B97F4A7C15) ^ b) * UINT64_C(0xBF58476D1CE4E5B9) + s.kind;
     }
   };
+  // A finding, and the numbers of the two commands it names.
+  struct Found {
+    Finding finding;
+    std::pair<uint32_t, uint32_t> seqs;
+  };
+  void Extend(Found* found, const Sides& sides, int64_t begin, int64_t end);
   // Counts a pair that is known already.
   bool Again(const Sides& sides, int64_t begin, int64_t end);
   void Report(const Sides& sides, Finding f);
@@ -137,8 +143,8 @@ class HazardMonitor final : public Monitor {
   std::vector<ThreadRaces> thread_races_;
   BlockHistory history_;
   std::map<std::pair<const Code*, uint32_t>, uint32_t> places_;
-  std::map<std::tuple<int, int, int, int, std::string, int>, Finding> findings_;
-  std::unordered_map<Sides, std::pair<Finding*, Sides>, HashSides> known_;
+  std::map<std::tuple<int, int, int, int, std::string, int>, Found> findings_;
+  std::unordered_map<Sides, Found*, HashSides> known_;
 };
 
 }  // namespace pto::engine
