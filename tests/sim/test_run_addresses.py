@@ -88,8 +88,8 @@ def test_stores_and_atomics_through_addresses():
     expected = np.zeros(64, np.float32)
     expected[[1, 40, 41, 42]], expected[16:32] = (3, 1.5, 1.5, 1.5), 1.5
     same(data, expected)
-    run(f"{UB}pto.mte_gm_ub(x, u, 0, 64, nburst=(1, 64, 64))\npto.set_flag('MTE2', 'MTE3')\npto.wait_flag('MTE2', 'MTE3')\n{COPY_OUT}",
-        data.ctypes.data + 192, x=np.arange(16))  # fmt: skip
+    body = f"{UB}pto.mte_gm_ub(x, u, 0, 64, nburst=(1, 64, 64))\npto.set_flag('MTE2', 'MTE3')\npto.wait_flag('MTE2', 'MTE3')\n{POINTER}"
+    run(f"{body}pto.mte_ub_gm(u, p, 64, nburst=(1, 64, 64))\n", data.ctypes.data + 192, x=np.arange(16))
     same(data[48:], np.arange(16))
 
 

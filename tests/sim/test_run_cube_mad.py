@@ -145,7 +145,8 @@ def test_accumulating_and_bias() -> None:
     bias = numbers("f16", 1, 48, seed=3)
     before = 'lbias, bt = at("mat", pto.f16, 131072), at("bias", pto.f32, 64)\n'
     before += (
-        "pto.mte_gm_l1(bias, lbias, 96, nburst=(1, 96, 96))\n" + flags("MTE2-MTE1") + "pto.mte_l1_bt(lbias, bt, 3, nburst=(1, 0, 0))\n"
+        'pto.mte_gm_l1(bias, lbias, 96, nburst=(1, 96, 96))\npto.set_flag("MTE2", "MTE1", event_id=1)\n'
+        'pto.wait_flag("MTE2", "MTE1", event_id=1)\npto.mte_l1_bt(lbias, bt, 3, nburst=(1, 0, 0))\n'
     )
     arrays = {"a": ("f16", a), "b": ("f16", b), "bias": ("f16", bias), "c": ("f32", np.zeros((m, n)))}
     mad = "pto.mad_bias(la, lb, lc, bt, {m}, {n}, {k})\npto.mad_acc(la, lb, lc, {m}, {n}, {k})"
