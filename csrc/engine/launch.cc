@@ -189,7 +189,8 @@ class Launcher final : public CoreOrder {
   }
 
   void AddFinding(Finding f) {
-    const auto key = std::make_tuple(f.kind, f.first.line, f.second.line, f.first.write, f.second.write, f.memory);
+    const std::string rank = f.kind == "race" ? "" : f.kind;  // races come first
+    const auto key = std::make_tuple(rank, f.first.line, f.second.line, f.first.write, f.second.write, f.memory);
     auto [known, fresh] = findings_.try_emplace(key, f);
     if (fresh) return;
     const int64_t count = known->second.count + f.count;

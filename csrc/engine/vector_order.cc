@@ -7,6 +7,11 @@
 
 namespace pto::engine {
 
+void VectorOrder::Begin() {
+  start_ = time_;
+  loads_.clear();
+}
+
 void VectorOrder::MemBar(uint8_t first, uint8_t second) {
   for (int a = 0; a < 4; ++a) {
     for (int b = 0; b < 4; ++b) {
@@ -31,16 +36,11 @@ void VectorOrder::Note(Recent* recent, int mine, uint32_t mask, uint32_t inst) c
   now.time = time_, now.inst = inst;
 }
 
-bool VectorOrder::Behind(const Code& code, uint32_t inst, int64_t at, int store) {
+bool VectorOrder::Behind(const Code& code, uint32_t inst, uint64_t stored, int store) {
   const uint64_t barrier = barrier_[store][0];
-  const Cell& cell = cells_[static_cast<size_t>(at / kCell)];
-  const Last& whole = cell.whole[0];
-  const Granule& granule = granules_[static_cast<size_t>(at / kGranule)];
-  const Last& part = granule[0].now;
-  const uint64_t stored =
-      std::max(cell.whole[static_cast<size_t>(store)].time, granule[static_cast<size_t>(store)].now.time);
-  for (const Last* load : {&whole, &part}) {
-    if (load->time > barrier && stored <= barrier && Flows(code, load->inst, inst)) return true;
+  if (stored > barrier) return false;
+  for (const auto& [load, time] : loads_) {
+    if (time > barrier && Flows(code, load, inst)) return true;
   }
   return false;
 }

@@ -22,7 +22,7 @@ class VectorOrder {
       : cells_(static_cast<size_t>((ub_bytes + kCell - 1) / kCell)), granules_(cells_.size() * kCellGranules) {}
 
   // A vector function begins: what was accessed before it is done.
-  void Begin() { start_ = time_; }
+  void Begin();
   void MemBar(uint8_t first, uint8_t second);
 
   // Notes an access to bytes of UB; `step` tells executions of an instruction apart. f(instruction of the earlier
@@ -49,8 +49,9 @@ class VectorOrder {
   using Granule = std::array<Recent, 4>;
 
   void Note(Recent* recent, int mine, uint32_t mask, uint32_t inst) const;
-  // Whether the last load at these bytes comes after the last store of class `store`, by a barrier, and before `inst`.
-  bool Behind(const Code& code, uint32_t inst, int64_t at, int store);
+  // Whether `inst` needs what a load has read that a barrier keeps behind the stores of a class, of which one was at
+  // the time `stored`.
+  bool Behind(const Code& code, uint32_t inst, uint64_t stored, int store);
   // Whether a value that the load reads reaches the store through registers.
   bool Flows(const Code& code, uint32_t load, uint32_t store);
 
@@ -59,7 +60,8 @@ class VectorOrder {
   uint64_t time_ = 1, start_ = 1;
   int64_t step_ = -1;
   uint32_t inst_ = 0;
-  uint64_t barrier_[4][4] = {};  // when the last one between two classes was
+  uint64_t barrier_[4][4] = {};                   // when the last one between two classes was
+  std::unordered_map<uint32_t, uint64_t> loads_;  // of this vector function: when each instruction loaded last
   std::unordered_map<const Code*, std::unordered_map<uint64_t, bool>> flows_;
 };
 
@@ -73,10 +75,12 @@ void VectorOrder::Touch(const Code& code, uint32_t inst, int64_t step, bool scal
   step_ = step, inst_ = inst;
   uint64_t ordered[4];  // accesses until then come first
   for (int other = first; other < 4; other += stride) ordered[other] = std::max(start_, barrier_[other][mine]);
-  const auto conflict = [&](int other, uint32_t earlier, int64_t from, int64_t to) {
+  if (mine == 0) loads_[inst] = time_;
+  const auto conflict = [&](int other, const Last& last, int64_t from, int64_t to) {
+    const uint32_t earlier = last.inst;
     if (!(other & 1) && Flows(code, earlier, inst)) return;
-    // Behind a load that a barrier keeps behind the earlier store, if it needs what was loaded.
-    if (write && other & 1 && Behind(code, inst, from, other)) return;
+    // A store behind a load that it needs and that a barrier keeps behind the earlier store.
+    if (write && other & 1 && Behind(code, inst, last.time, other)) return;
     f(earlier, (other & 1) != 0, from, to);
   };
   for (int64_t at = offset, end = offset + bytes; at < end;) {
@@ -85,7 +89,7 @@ void VectorOrder::Touch(const Code& code, uint32_t inst, int64_t step, bool scal
     bool parts = false;
     for (int other = first; other < 4; other += stride) {
       const Last& last = cell.whole[static_cast<size_t>(other)];
-      if (last.time > ordered[other] && last.time < time_) conflict(other, last.inst, at, cell_end);
+      if (last.time > ordered[other] && last.time < time_) conflict(other, last, at, cell_end);
       parts |= cell.part[static_cast<size_t>(other)] > ordered[other];
     }
     const bool whole = cell_end - at == kCell;
@@ -100,8 +104,7 @@ void VectorOrder::Touch(const Code& code, uint32_t inst, int64_t step, bool scal
         for (const Last* last : {&recent.now, &recent.before}) {
           if (!(last->mask & mask) || last->time <= ordered[other] || last->time == time_) continue;
           const int64_t base = g - from;
-          conflict(other, last->inst, base + __builtin_ctz(last->mask & mask),
-                   base + 32 - __builtin_clz(last->mask & mask));
+          conflict(other, *last, base + __builtin_ctz(last->mask & mask), base + 32 - __builtin_clz(last->mask & mask));
         }
       }
       if (!whole) Note(&granule[static_cast<size_t>(mine)], mine, mask, inst);

@@ -139,9 +139,15 @@ def make_call(s: Signature, r: random.Random) -> Call:
 RARE = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
-@settings(RARE, max_examples=6)
+@pytest.fixture
+def unchecked(monkeypatch):
+    """Blocks write the same numbers to the same places here, on purpose."""
+    monkeypatch.setenv("TILELANG_PTO_SIM_CHECK", "off")
+
+
+@settings(RARE, max_examples=4)
 @given(s=any_signature(), seed=st.integers(0, 2**32))
-def test_every_argument_reaches_its_place(tmp_path, s, seed):
+def test_every_argument_reaches_its_place(unchecked, tmp_path, s, seed):
     kernel = tilelang.compile(function(s, tmp_path), out_idx=results_at(s) or None, target="pto")
     r = random.Random(seed)
     for _ in range(2):  # the second call binds other sizes and values to the same kernel

@@ -106,6 +106,7 @@ class Unpacking:
     operands: tuple[Value, ...]
     order: int
     results: tuple[Value, ...]
+    access: VectorAccess | None = None  # of a vector load
 
 
 Item = Value | Statement | Nest | Unpacking
@@ -256,9 +257,14 @@ class Builder:
         return value
 
     def unpack(
-        self, build: Callable[[Expressions], ast.expr], operands: Sequence[Value], types: Sequence[Type], hints: Sequence[str]
+        self,
+        build: Callable[[Expressions], ast.expr],
+        operands: Sequence[Value],
+        types: Sequence[Type],
+        hints: Sequence[str],
+        access: VectorAccess | None = None,
     ) -> tuple[Value, ...]:
-        """The values of a call with several results, which has no effect and stays where it is."""
+        """The values of a call with several results, which has no effect and stays where it is; ``access``: what a vector load reads."""
 
         def unreachable(_: Expressions) -> ast.expr:
             raise AssertionError("a result of a call with several results has a name")
@@ -267,7 +273,7 @@ class Builder:
             Value(type, self.block, unreachable, hint=hint, keep_name=True, created=self.order)
             for type, hint in zip(types, hints, strict=True)
         )
-        self.block.items.append(Unpacking(build, tuple(operands), self.order, results))
+        self.block.items.append(Unpacking(build, tuple(operands), self.order, results, access))
         return results
 
     def _outermost(self, operands: Sequence[Value], traps: bool, everywhere: bool) -> Block:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..emit import Block, Item, Nest, Statement, call, constant
+from ..emit import Block, Item, Nest, Statement, Unpacking, call, constant
 from ..forms import Form, Forms
 from ..values import Value, VectorAccess
 
@@ -37,6 +37,7 @@ class _Open:
         loops: the loops around it, outermost first.
         behind: kinds of accesses (True: stores) that a barrier keeps behind it.
         again: depth of the loop that has begun another round since, None if none has.
+        early: a load that comes before a barrier between stores and loads.
     """
 
     item: Item
@@ -46,6 +47,7 @@ class _Open:
     loops: tuple[Block, ...]
     behind: frozenset[bool] = frozenset()
     again: int | None = None
+    early: bool = False
 
 
 Handed = Mapping[tuple[str, str], Sequence[Value]]
@@ -94,7 +96,7 @@ class _Placement:
                 open_ = self.nest(item, loops, open_)
             elif isinstance(item, Statement) and item.orders is not None:
                 open_ = _behind(open_, *item.orders)
-            elif isinstance(item, (Statement, Value)) and item.access is not None:
+            elif isinstance(item, (Statement, Value, Unpacking)) and item.access is not None:
                 new = self.opened(item, item.access, loops)
                 for earlier in (True, False):
                     if any(old.writes == earlier and self.hazard(old, new, open_) for old in open_):
@@ -139,7 +141,7 @@ class _Placement:
             return False
         if not new.writes:
             return True
-        needed = any(not one.writes and one.again is None and self.flows(one.item, new.item) for one in open_)
+        needed = any(not (one.writes or one.early) and one.again is None and self.flows(one.item, new.item) for one in open_)
         if old.writes:
             # Behind a load that it needs, which a barrier keeps behind the old store.
             return not (False in old.behind and needed)
@@ -151,10 +153,10 @@ class _Placement:
     def flows(self, load: Item, store: Item) -> bool:
         """Whether what the store writes, or where, is computed from what the load has read."""
         seen: set[int] = set()
-        pending = [] if isinstance(store, Value) else list(store.operands)
+        pending = list(store.operands)
         while pending:
             value = pending.pop()
-            if value is load:
+            if value is load or (isinstance(load, Unpacking) and value in load.results):
                 return True
             if id(value) in seen:
                 continue
@@ -235,15 +237,18 @@ def _forms_in(key: object) -> list[Form]:
 def _behind(open_: Iterable[_Open], earlier: Iterable[bool], later: Iterable[bool]) -> tuple[_Open, ...]:
     """After a barrier that keeps the ``later`` kinds of accesses behind the ``earlier`` ones."""
     kinds, kept = tuple(earlier), frozenset(later)
-    behind = (replace(access, behind=access.behind | kept) if access.writes in kinds else access for access in open_)
-    return tuple(access for access in behind if len(access.behind) < 2 and not (not access.writes and True in access.behind))
+    loads_wait = True in kinds and False in kept
+    behind = (
+        replace(a, behind=a.behind | kept if a.writes in kinds else a.behind, early=a.early or (loads_wait and not a.writes)) for a in open_
+    )
+    return tuple(a for a in behind if len(a.behind) < 2 and not (not a.writes and True in a.behind))
 
 
 def _union(parts: Iterable[Iterable[_Open]]) -> tuple[_Open, ...]:
     return tuple(dict.fromkeys(access for part in parts for access in part))
 
 
-def _barrier(item: Statement | Value, earlier: bool, later: bool) -> Statement:
+def _barrier(item: Statement | Value | Unpacking, earlier: bool, later: bool) -> Statement:
     kind = f"{_NAMES[earlier]}_{_NAMES[later]}"
     order = item.created if isinstance(item, Value) else item.order
     statement = Statement(lambda _: ast.Expr(call("pto.mem_bar", constant(kind))), (), order)

@@ -8,11 +8,11 @@ from typing import Any
 from ..emit import Expressions, call, constant, path
 from ..registry import op
 from ..types import Type
-from ..values import Pair, Value
+from ..values import Pair, Value, VectorAccess
 from ..visitor import Visitor
 from .simd_arith import LANE_TYPES, check_lanes
 from .simd_mask import WIDTHS
-from .simd_memory import lane_address
+from .simd_memory import VECTOR_BYTES, lane_address
 
 DEINTERLEAVING = {"DINTLV_B8": 8, "DINTLV_B16": 16, "DINTLV_B32": 32}
 """Distributions of ``tl.simd.vld2`` and the element width they work on."""
@@ -58,7 +58,9 @@ def vld2(v: Visitor, node: Any, pointer: Any, dist: Any, *offset: Any) -> Pair:
     where = lane_address(v, pointer, register.dtype)
     moved = v.arith.add(v.arith.cast(where.offset, v.index(0).type), v.arith.cast(v.expr(offset[0]), v.index(0).type)) if offset else None
     operands = (where.pointer, where.offset if moved is None else moved)
-    return pair(v, lambda e: call("pto.vldsx2", *e, constant(token)), operands, (register, register), ("even", "odd"))
+    access = VectorAccess(*operands, 2 * VECTOR_BYTES, writes=False)
+    results = v.b.unpack(lambda e: call("pto.vldsx2", *e, constant(token)), operands, (register, register), ("even", "odd"), access)
+    return pair_of(v, *results)
 
 
 @op("tl.simd.pintlv", "tl.simd.pdintlv", arity=3, regions="simd", literals={"width": WIDTHS},
