@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import tilelang
 import tvm_ffi
 
 from tilelang_pto import _native
@@ -53,8 +54,14 @@ def capture() -> Iterator[list[Launch]]:
     Such kernels can be called inside only. Their arguments are host memory, and tables of addresses keep pointing there.
     """
     launches: list[Launch] = []
-    with mock.patch.object(runtime_module, "create_module", lambda *args, **options: _module(launches, *args, **options)):
-        yield launches
+    cached = tilelang.is_cache_enabled()
+    tilelang.disable_cache()  # such a kernel must not be found by others
+    try:
+        with mock.patch.object(runtime_module, "create_module", lambda *args, **options: _module(launches, *args, **options)):
+            yield launches
+    finally:
+        if cached:
+            tilelang.enable_cache()
 
 
 def _module(launches: list[Launch], emitted: EmittedModule, abis: Mapping[str, KernelAbi], *, device: str, surface: str) -> Any:
