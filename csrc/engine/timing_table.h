@@ -107,7 +107,8 @@ PTO_FIGURE(kSimtSpecial, 17, "cycles", "the same, exp, log, sqrt, division", "no
 PTO_FIGURE(kSimtUb, 11, "cycles", "the same, access to UB", "AC, D", "measured for loads")
 PTO_FIGURE(kSimtUbBase, 5.6, "cycles", "the same with conflicts: this, and a cycle for each access to one sub-bank",
            "AC, D: 37.6 cycles for 32 of them", "measured")
-PTO_FIGURE(kSimtGm, 287, "cycles", "from an access to GM to the use of its value", "AC, D: as a GM atomic that returns its value", "inferred")
+PTO_FIGURE(kSimtGm, 287, "cycles", "from an access to GM to the use of its value",
+           "AC, D: as a GM atomic that returns its value", "inferred")
 PTO_FIGURE(kSimtGmAtomic, 71, "cycles", "GM atomic whose old value is not used, each in its 128 B", "AC, D",
            "measured for one address")
 PTO_FIGURE(kSimtGmAtomicReturn, 287, "cycles", "GM atomic whose old value is used, the same", "AC, D",
