@@ -28,6 +28,7 @@ from tilelang_pto.compare.counts.kinds import (
     UncountableError,
     cast_computes,
     element_bytes,
+    family_of,
     limit_of,
     names,
     product,
@@ -53,11 +54,13 @@ _NEUTRAL = names(
     "asc_init cce::dim3 device_assert device_assert_with_msg printf make_float2 reinterpret_cast asc_set_atomic_none"
     " asc_set_gm2l1_nz_para asc_set_l0c_copy_nz_para asc_get_sub_block_id asc_set_copy_pad_val"
 )
-_VECTOR_MEMORY = re.compile(r"(simd_inst::|::)v(lds?|sts?|sld|sst|gather|scatter|stu|ldas|ldus)(?![a-z])\w*$")
-_PREDICATES = re.compile(r"asc_create_mask_b\d+$|(simd_inst::|::)p[a-z]+\w*$")
-_VECTOR = re.compile(r"(simd_inst::|::)v\w+$")
-_MATRIX = re.compile(r"asc_mmad(_mx)?$")
-_MATRIX_LOADS = re.compile(r"(asc_copy_l12l0[ab]\w*|asc_fill_l1)$")
+_FAMILIES = {
+    "vector_memory": re.compile(r"(simd_inst::|::)v(lds?|sts?|sld|sst|gather|scatter|stu|ldas|ldus)(?![a-z])\w*$"),
+    "predicates": re.compile(r"asc_create_mask_b\d+$|(simd_inst::|::)p[a-z]+\w*$"),
+    "vector": re.compile(r"(simd_inst::|::)v\w+$"),
+    "matrix": re.compile(r"asc_mmad(_mx)?$"),
+    "matrix_loads": re.compile(r"(asc_copy_l12l0[ab]\w*|asc_fill_l1)$"),
+}
 _SET_ATOMIC = re.compile(r"asc_set_atomic_\w+$")
 _TYPES = {
     "int8_t": "i8", "int16_t": "i16", "int32_t": "i32", "int64_t": "i64", "int": "i32", "uint8_t": "ui8", "uint16_t": "ui16",
@@ -350,7 +353,7 @@ class _Counter:
             self.library(text_of(function))
             return Kind(kinds[0].dtype)
         elif name not in _NEUTRAL and not _SET_ATOMIC.match(name):
-            self.count(_kind_of(name), VECTOR_COSTS.get(name, 1))
+            self.count(family_of(name, _SYNCS, _ATOMICS, _FAMILIES), VECTOR_COSTS.get(name, 1))
         return Kind(kinds[0].dtype if name in _ATOMICS else "")
 
     def library(self, function: str) -> None:
@@ -358,25 +361,6 @@ class _Counter:
         for kind, number in library_cost(function).as_dict().items():
             if number:
                 self.count(kind, number)
-
-
-def _kind_of(function: str) -> str:
-    """The field of :class:`Counts` a call that computes no scalar belongs to."""
-    if function in _SYNCS:
-        return "syncs"
-    if function in _ATOMICS:
-        return "atomics"
-    patterns = {
-        "vector_memory": _VECTOR_MEMORY,
-        "predicates": _PREDICATES,
-        "vector": _VECTOR,
-        "matrix": _MATRIX,
-        "matrix_loads": _MATRIX_LOADS,
-    }
-    for kind, pattern in patterns.items():
-        if pattern.match(function):
-            return kind
-    raise UncountableError(f"{function}: not known what kind of operation it is")
 
 
 def _copy_bytes(function: str, arguments: Sequence[Kind]) -> int | None:

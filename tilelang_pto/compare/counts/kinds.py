@@ -27,10 +27,22 @@ The code size is the number of instructions in the text: everything above once, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["QUANTITIES", "Counts", "Kind", "UncountableError", "cast_computes", "element_bytes", "limit_of", "names", "product"]
+__all__ = [
+    "QUANTITIES",
+    "Counts",
+    "Kind",
+    "UncountableError",
+    "cast_computes",
+    "element_bytes",
+    "family_of",
+    "limit_of",
+    "names",
+    "product",
+]
 
 
 class UncountableError(ValueError):
@@ -106,6 +118,28 @@ class Kind:
     constant: bool = False
     place: str = "value"
     limit: int | None = None
+
+
+def family_of(
+    function: str, syncs: Collection[str], atomics: Collection[str], families: Mapping[str, re.Pattern[str]], spelled: str = ""
+) -> str:
+    """The field of :class:`Counts` a call that computes no scalar belongs to.
+
+    Args:
+        families: how the other functions of a family are called, by field; the first that fits counts.
+        spelled: the function as an error names it, if not by its name alone.
+
+    Raises:
+        UncountableError: it belongs to none.
+    """
+    if function in syncs:
+        return "syncs"
+    if function in atomics:
+        return "atomics"
+    for family, pattern in families.items():
+        if pattern.match(function):
+            return family
+    raise UncountableError(f"{spelled or function}: not known what kind of operation it is")
 
 
 def cast_computes(source: str, target: str) -> bool:

@@ -14,6 +14,7 @@ from tilelang_pto.compare.counts.kinds import (
     UncountableError,
     cast_computes,
     element_bytes,
+    family_of,
     limit_of,
     names,
     product,
@@ -40,11 +41,13 @@ _NEUTRAL = names(
     " set_atomic_s8 set_atomic_add set_atomic_max set_atomic_min init_align extract insert Vec ptr vreg_type mask_b8 mask_b16 mask_b32"
     " vbitcast pbitcast"
 )
-_VECTOR_MEMORY = re.compile(r"v(lds|sts|ld|st|sld|sst|gather|scatter|stu|stas|stur|ldas|ldus)\w*$|p(lds|sts|stu)\w*$")
-_PREDICATES = re.compile(r"p(set|ge|lt|and|or|xor|not|sel|pack|unpack|intlv|dintlv)(_\w+)?$")
-_VECTOR = re.compile(r"v[a-z0-9_]+$")
-_MATRIX = re.compile(r"mad(_mx)?(_acc|_bias)?$")
-_MATRIX_LOADS = re.compile(r"(mte_l1_l0[ab]\w*|raw_fill_l1)$")
+_FAMILIES = {
+    "vector_memory": re.compile(r"v(lds|sts|ld|st|sld|sst|gather|scatter|stu|stas|stur|ldas|ldus)\w*$|p(lds|sts|stu)\w*$"),
+    "predicates": re.compile(r"p(set|ge|lt|and|or|xor|not|sel|pack|unpack|intlv|dintlv)(_\w+)?$"),
+    "vector": re.compile(r"v[a-z0-9_]+$"),
+    "matrix": re.compile(r"mad(_mx)?(_acc|_bias)?$"),
+    "matrix_loads": re.compile(r"(mte_l1_l0[ab]\w*|raw_fill_l1)$"),
+}
 _DTYPE = re.compile(r"pto\.(index|(?:i|ui|f|bf)\d+\w*)$")
 _RESULTS = {"get_block_idx": "i64", "get_block_num": "i64", "get_tid_x": "i32", "get_tid_y": "i32", "get_tid_z": "i32", "get_laneid": "i32"}
 _RESULTS["get_subblock_idx"] = "i64"
@@ -243,7 +246,7 @@ class _Counter:
         elif function == "alloc_buffer":
             return Kind(_dtype(node.args[1]), place="array")
         elif function not in _NEUTRAL:
-            self.count(_kind_of(owner, function))
+            self.count(family_of(function, _SYNCS, _ATOMICS, _FAMILIES, f"{owner}.{function}"))
         return Kind(_RESULTS.get(function, ""))
 
     def function(self, node: ast.Call, function: str, arguments: list[Kind], constant: bool) -> Kind:
@@ -294,25 +297,6 @@ def _counted_loop(arguments: Sequence[Kind], keywords: dict[str, Kind]) -> _Loop
     if not (low.constant and high.constant and step.constant) or low.limit is None or high.limit is None or not step.limit:
         return _Loop(rounds=1, counted=True, last=last)
     return _Loop(rounds=len(range(low.limit, high.limit, step.limit)), counted=True, last=last)
-
-
-def _kind_of(owner: str, function: str) -> str:
-    """The field of :class:`Counts` a call that computes no scalar belongs to."""
-    if function in _SYNCS:
-        return "syncs"
-    if function in _ATOMICS:
-        return "atomics"
-    patterns = {
-        "vector_memory": _VECTOR_MEMORY,
-        "predicates": _PREDICATES,
-        "vector": _VECTOR,
-        "matrix": _MATRIX,
-        "matrix_loads": _MATRIX_LOADS,
-    }
-    for kind, pattern in patterns.items():
-        if pattern.match(function):
-            return kind
-    raise UncountableError(f"{owner}.{function}: not known what kind of operation it is")
 
 
 def _copy_bytes(function: str, arguments: Sequence[Kind], keywords: dict[str, Kind]) -> int | None:
