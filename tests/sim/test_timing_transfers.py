@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from timing_figures import COPY
 from timing_harness import CLOCK, FIGURES, events, gm, timed
 
 LOAD = """
@@ -73,24 +74,6 @@ def test_issuing_small_loads_takes_longer_than_moving_them() -> None:
     starts = [e.start for e in events(timed(body, {"x": gm(128)}), "MTE2")]
     # One instruction and the issue of a transfer each.
     assert set(np.diff(starts)) == {1 + FIGURES["kScalarDmaIssue"]}
-
-
-COPY = """
-ub = pto.castptr(zero, pto.ptr(pto.ui8, "ub"))
-for i in range({buffers}):
-    pto.set_flag("MTE3", "MTE2", event_id=i)
-with pto.for_(0, {tiles}, step=1) as i:
-    part, at = i % {buffers}, (b * {tiles} + i) * {tile}
-    here = pto.addptr(ub, part * {tile})
-    pto.wait_flag("MTE3", "MTE2", event_id=part)
-    pto.mte_gm_ub(pto.addptr(x, at), here, 0, {width}, nburst=({rows}, {width}, {width}))
-    pto.set_flag("MTE2", "MTE3", event_id=part)
-    pto.wait_flag("MTE2", "MTE3", event_id=part)
-    pto.mte_ub_gm(here, pto.addptr(y, at), {width}, nburst=({rows}, {width}, {width}))
-    pto.set_flag("MTE3", "MTE2", event_id=part)
-for i in range({buffers}):
-    pto.wait_flag("MTE3", "MTE2", event_id=i)
-"""
 
 
 @pytest.mark.parametrize(("tiles", "rows", "width"), [(32, 1, 16384), (16, 1, 32768), (16, 64, 512), (8, 2, 32768)])
