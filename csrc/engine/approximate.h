@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "arith.h"
+#include "splitmix.h"
 
 namespace pto::engine {
 
@@ -58,13 +59,6 @@ inline T FlushSubnormal(T x) {
   using Bits = typename L::Bits;
   const Bits bits = BitCast<Bits>(x);
   return BitCast<T>(static_cast<Bits>(bits & ((bits & L::kInfinity) ? static_cast<Bits>(~Bits(0)) : L::kSign)));
-}
-
-// Spreads every bit of x over all bits (the finalizer of splitmix64).
-inline uint64_t Scramble(uint64_t x) {
-  x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return x ^ (x >> 31);
 }
 
 constexpr uint64_t HashOfName(const char* name) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "splitmix.h"
+
 namespace pto::engine {
 namespace {
 
@@ -58,13 +60,7 @@ void Block::Reset(int64_t index, int64_t grid, const GlobalMemory& global, const
   }
 }
 
-uint64_t Block::Random() {
-  // splitmix64
-  uint64_t z = (random_ += UINT64_C(0x9E3779B97F4A7C15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return z ^ (z >> 31);
-}
+uint64_t Block::Random() { return NextRandom(&random_); }
 
 bool Block::Run() {
   if (cores_.size() == 1) {

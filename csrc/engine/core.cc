@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "report.h"
+
 namespace pto::engine {
 
 void Context::Fail(const Inst* in, const std::string& message) const {
@@ -26,14 +28,6 @@ void Context::Fail(const Inst* in, const std::string& message) const {
 void Context::FailSteps(const Inst* in) const { Fail(in, "the step limit is reached: the kernel seems to be endless"); }
 
 namespace {
-
-// The name of the `index`-th pointer parameter.
-std::string TensorName(const Function& function, size_t index) {
-  for (const Parameter& p : function.parameters) {
-    if (p.type.kind == Kind::kPointer && index-- == 0) return p.name;
-  }
-  return "?";
-}
 
 std::string Hex(uint64_t value) {
   char text[20];
@@ -79,7 +73,7 @@ void Context::FailGm(const Inst* in, uint64_t pointer, int64_t offset, int64_t n
   }
   if (t - 1 >= n_tensors) Fail(in, "GM access through a pointer that does not come from a pointer argument");
   std::string s = "GM access out of bounds: " + std::to_string(n) + " bytes at byte offset " + std::to_string(offset) +
-                  " of tensor " + TensorName(*code->function, t - 1);
+                  " of tensor " + TensorName(*code->function, t);
   if (tensors[t - 1].extent >= 0) s += ", which has " + std::to_string(tensors[t - 1].extent) + " bytes";
   Fail(in, s);
 }

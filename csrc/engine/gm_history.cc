@@ -66,13 +66,8 @@ Finding GmHistory::Describe(const Item& x, const Item& y, uint64_t begin, uint64
     return p;
   };
   f.first = side(a), f.second = side(b);
-  f.hazard = f.first.write ? (f.second.write ? "WAW" : "RAW") : "WAR";
-  if (a.access->tensor) {
-    uint32_t index = a.access->tensor;
-    for (const Parameter& p : function_.parameters) {
-      if (p.type.kind == Kind::kPointer && --index == 0) f.tensor = p.name;
-    }
-  }
+  f.hazard = HazardName(f.first.write, f.second.write);
+  if (a.access->tensor) f.tensor = TensorName(function_, a.access->tensor);
   f.begin = a.access->offset + static_cast<int64_t>(begin - a.access->begin);
   f.end = f.begin + static_cast<int64_t>(end - begin);
   f.missing = a.block == b.block ? "no " + f.first.pipe + "->" + f.second.pipe + " order between them"

@@ -12,18 +12,6 @@ bool IsScalarUnit(const Context& c) { return c.pipe[0] == 'S' && c.pipe[1] == 0;
 
 bool IsVectorCode(const Context& c) { return c.code != &c.core->function().code; }
 
-const char* Hazard(bool first_writes, bool second_writes) {
-  return first_writes ? (second_writes ? "WAW" : "RAW") : "WAR";
-}
-
-// Of the pointer parameter number `tensor`, from 1.
-std::string TensorName(const Function& function, uint32_t tensor) {
-  for (const Parameter& p : function.parameters) {
-    if (p.type.kind == Kind::kPointer && --tensor == 0) return p.name;
-  }
-  return "";
-}
-
 std::string Bytes(int64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
 
 }  // namespace
@@ -185,7 +173,6 @@ void HazardMonitor::Begin(const Core& core, int agent, const Code* code, const I
   running_ = Running();
   running_.core = &core;
   running_.agent = agent;
-  running_.code = code;
   Agent& a = agents_[agent];
   if (executed_[agent].size() > a.done) return;  // had to stay
   std::vector<uint32_t>& counts = executions_[core.slot()];
@@ -269,7 +256,7 @@ void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
           if (Again(sides, from, to)) return;
           Finding f;
           f.kind = "race";
-          f.hazard = Hazard(earlier_write, write);
+          f.hazard = HazardName(earlier_write, write);
           f.memory = kMemoryNames[static_cast<int>(memory)];
           f.begin = from, f.end = to;
           f.first = Place(running_.agent, agents_[running_.agent].done + 1, earlier, earlier_write);
@@ -394,7 +381,7 @@ void HazardMonitor::CheckThreads(const Context& c, uint32_t inst, const LaneAcce
     if (Again(sides, place, place + bytes)) return;
     Finding f;
     f.kind = "race";
-    f.hazard = Hazard(first.write, second.write);
+    f.hazard = HazardName(first.write, second.write);
     f.memory = access.gm ? "GM" : kMemoryNames[static_cast<int>(c.ub_memory)];
     f.begin = place, f.end = place + bytes;
     f.first = Place(running_.agent, seq, first.inst, first.write);
@@ -461,7 +448,7 @@ void HazardMonitor::Conflict(int agent, uint32_t granule, const Record& r, uint3
   if (r.agent / kPipes == agent / kPipes && executed_[agent][seq - 1].issued < executed_[r.agent][r.seq - 1].issued) {
     std::swap(f.first, f.second);
   }
-  f.hazard = Hazard(f.first.write, f.second.write);
+  f.hazard = HazardName(f.first.write, f.second.write);
   if (f.first.pipe == f.second.pipe && f.first.core == f.second.core) {
     f.missing = "no pipe_barrier(\"" + f.first.pipe + "\") between them, and commands of this pipe may overlap";
   } else if (f.first.core == f.second.core) {
@@ -526,10 +513,7 @@ bool HazardMonitor::Again(const Sides& sides, int64_t begin, int64_t end) {
 
 void HazardMonitor::Report(const Sides& sides, Finding f) {
   const auto key = std::make_tuple(f.first.line, f.second.line, static_cast<int>(f.first.write),
-                                   static_cast<int>(f.second.write), f.memory,
-                                   f.kind == "race"   ? 0
-                                   : f.kind == "flag" ? 2
-                                                      : 1);
+                                   static_cast<int>(f.second.write), f.memory, f.kind);
   const int64_t begin = f.begin, end = f.end;
   auto [place, fresh] = findings_.try_emplace(key, Found{std::move(f), {}});
   // Its bytes are those of the executions that it names.

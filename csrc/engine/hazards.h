@@ -60,7 +60,6 @@ class HazardMonitor final : public Monitor {
   struct Agent {
     Clock knows;
     uint32_t done = 0;
-    bool running = false;
     uint32_t scalar_version = 0;  // of the scalar unit's knowledge it has
     uint32_t gm_clock = 0;        // number of its knowledge among the block's clocks, from 1
   };
@@ -74,7 +73,6 @@ class HazardMonitor final : public Monitor {
   struct Running {
     const Core* core = nullptr;  // null: none
     int agent = 0;
-    const Code* code = nullptr;
     uint32_t gm_command = 0;  // from 1; 0: has not accessed GM
     bool lanes = false;       // has accessed memory by threads
   };
@@ -143,7 +141,7 @@ class HazardMonitor final : public Monitor {
   std::vector<ThreadRaces> thread_races_;
   BlockHistory history_;
   std::map<std::pair<const Code*, uint32_t>, uint32_t> places_;
-  std::map<std::tuple<int, int, int, int, std::string, int>, Found> findings_;
+  std::map<std::tuple<int, int, int, int, std::string, std::string>, Found> findings_;
   std::unordered_map<Sides, Found*, HashSides> known_;
 };
 

@@ -1,5 +1,7 @@
 #include "policies.h"
 
+#include "splitmix.h"
+
 namespace pto::engine {
 namespace {
 
@@ -62,13 +64,7 @@ class RandomPolicy final : public DrainPolicy {
   }
 
  private:
-  // splitmix64, with a state of its own for each core
-  static uint64_t Draw(Core& core) {
-    uint64_t z = (core.random += UINT64_C(0x9E3779B97F4A7C15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-  }
+  static uint64_t Draw(Core& core) { return NextRandom(&core.random); }
 };
 
 }  // namespace

@@ -31,6 +31,17 @@ std::string PlaceJson(const AccessPlace& p) {
 
 }  // namespace
 
+const char* HazardName(bool first_writes, bool second_writes) {
+  return first_writes ? (second_writes ? "WAW" : "RAW") : "WAR";
+}
+
+std::string TensorName(const Function& function, uint32_t tensor) {
+  for (const Parameter& p : function.parameters) {
+    if (p.type.kind == Kind::kPointer && --tensor == 0) return p.name;
+  }
+  return "?";
+}
+
 std::string Describe(const Finding& f) {
   if (f.kind != "race") return f.message;
   const bool blocks = f.first.block != f.second.block;

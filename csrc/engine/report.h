@@ -42,6 +42,12 @@ struct LaunchReport {
   std::string memory;    // JSON
 };
 
+// What two accesses to the same bytes, in the order of the program, must not do.
+const char* HazardName(bool first_writes, bool second_writes);
+
+// Of a tensor by its number among the pointer parameters, from 1.
+std::string TensorName(const Function& function, uint32_t tensor);
+
 // The sentence of an error: both sides and what is missing.
 std::string Describe(const Finding& finding);
 
