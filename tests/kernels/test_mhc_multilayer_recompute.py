@@ -15,13 +15,6 @@ tile_kernels()
 from tile_kernels.mhc import mhc_post_fwd, mhc_pre_apply_mix_fwd  # noqa: E402
 from tile_kernels.mhc.multilayer_recompute_asc import mhc_multilayer_recompute_asc  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def order_of_flags_unchecked(monkeypatch):
-    """TileLang sets a flag for the next token before the wait for its last set is known to be over; here numbers are tested."""
-    monkeypatch.setenv("TILELANG_PTO_SIM_CHECK", "bounds")
-
-
 STREAMS, HIDDEN, TILE, CORES = 4, 256, 128, 3
 TABLES = ("pre_mix", "layer_output", "post_mix", "comb_mix", "layer_input", "residual")
 

@@ -14,6 +14,7 @@ from typing import Any
 from tvm import tirx
 
 from ..analysis.liveness import Slot
+from ..analysis.repeated_flags import sets_run_ahead
 from ..analysis.vector_memory import place_barriers
 from ..caps import MAX_THREADS, VECTOR_CORES
 from ..emit import Block, attribute, call, constant, name
@@ -247,7 +248,7 @@ def _static_loop(v: Visitor, node: Any, low: int, extent: int) -> None:
     with v.b.nest(["loop"], build) as nest, v.scope(nest.blocks[0], repeats=node.body):
         type = v.scalar_type(node.loop_var.dtype)
         nest.blocks[0].variable = v.variables[node.loop_var] = v.b.named(variable, type, interval=(low, low + extent - 1), static=True)
-        v.stmt(node.body)
+        _round(v, node)
 
 
 def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[Slot]) -> None:
@@ -277,12 +278,19 @@ def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[S
             index = v.b.named(variable, INDEX, interval=interval)
         nest.blocks[0].variable = index
         v.variables[node.loop_var] = v.arith.cast(index, v.scalar_type(node.loop_var.dtype), hint=loop_name)
-        v.stmt(node.body)
+        _round(v, node)
         updates = [v.arith.typed(v.read_slot(slot)) for slot in carried]
         if carried:
             _hand_over(v, handle, "update", fields, updates)
     for slot, field, start in zip(carried, fields, initial, strict=True):
         v.slots[slot] = _final(v, handle, field, start.type, _slot_interval(v, slot, start.type))
+
+
+def _round(v: Visitor, node: Any) -> None:
+    """The body of a loop; where its flags would be set again too early, a barrier ends it."""
+    v.stmt(node.body)
+    if sets_run_ahead(node.body):
+        v.b.effect(lambda _: call("pto.pipe_barrier", constant("ALL")))
 
 
 def _initial(v: Visitor, slot: Slot) -> Value:
@@ -346,7 +354,7 @@ def while_loop(v: Visitor, node: Any) -> None:
         for slot, field, start in zip(carried, fields, initial, strict=True):
             v.slots[slot] = v.b.member(handle, field, start.type, interval=_slot_interval(v, slot, start.type))
         v.slots[flag] = v.b.literal(True, BOOL)  # inside the loop the condition holds
-        v.stmt(node.body)
+        _round(v, node)
         _hand_over(v, handle, "update", fields, [v.arith.typed(v.read_slot(slot)) for slot in carried])
     for slot, field, start in zip(carried, fields, initial, strict=True):
         v.slots[slot] = _final(v, handle, field, start.type, _slot_interval(v, slot, start.type))

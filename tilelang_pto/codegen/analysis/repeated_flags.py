@@ -1,0 +1,101 @@
+"""Flags that a loop sets anew in every round although nobody knows that the wait for the last set is over.
+
+A pipelined loop begins with sets that say that its buffers are free and ends with the waits that take the last ones. Inside another
+loop the sets of the next round follow those waits, on different pipes: the source may run ahead and set a flag that is still set, which
+is undefined on hardware. Where nothing tells the source pipe that the waits are over, the round has to end with a barrier.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+
+__all__ = ["sets_run_ahead"]
+
+_SETS = {"tl.ascend_set_flag": True, "tl.ascend_wait_flag": False}
+_BARRIER = "tl.ascend_pipe_barrier"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One synchronisation in the order of the program.
+
+    Attributes:
+        source, destination: pipes of a flag; a barrier of all pipes has none.
+        number: text of the event id.
+        sets: whether it is a set (or else a wait).
+        inner: which loop inside the body runs it, if any.
+        branch: which branch inside the body it stands in, if any.
+    """
+
+    source: str
+    destination: str
+    number: str
+    sets: bool
+    inner: int | None
+    branch: int | None
+
+
+def sets_run_ahead(body: Any) -> bool:
+    """Whether a round of the loop with this body may set a flag again before the last wait of the round before it."""
+    steps = list(_steps(body, itertools.count()))
+    channels = {(step.source, step.destination) for step in steps if step.source}
+    return any(_runs_ahead(steps, *channel) for channel in channels)
+
+
+def _runs_ahead(steps: list[_Step], source: str, destination: str) -> bool:
+    own = [position for position, step in enumerate(steps) if (step.source, step.destination) == (source, destination)]
+    first, last = steps[own[0]], steps[own[-1]]
+    if first.inner is not None or last.inner is not None or not first.sets or last.sets:
+        return False
+    inner: dict[int, _Step] = {}
+    for position in own:
+        step = steps[position]
+        if step.inner is not None:
+            inner.setdefault(step.inner, step)
+    if all(step.sets for step in inner.values()):
+        return False  # each set here hands over data, whose buffer another flag guards
+    informed = {destination}
+    signalled: set[tuple[str, str, str]] = set()
+    for step in (*steps[own[-1] + 1 :], *steps[: own[0]]):
+        if step.inner is not None or step.branch not in (None, first.branch, last.branch):
+            continue
+        if not step.source:
+            return False
+        flag = (step.source, step.destination, step.number)
+        if step.sets and step.source in informed:
+            signalled.add(flag)
+        elif not step.sets and flag in signalled:
+            informed.add(step.destination)
+        if source in informed or "S" in informed:  # the scalar unit issues whatever comes behind
+            return False
+    return True
+
+
+def _steps(stmt: Any, numbers: Iterator[int], inner: int | None = None, branch: int | None = None) -> Iterator[_Step]:
+    """Flags and barriers of one core; sections of a mixed kernel are streams of their own and left out."""
+    if isinstance(stmt, tirx.SeqStmt):
+        for part in stmt.seq:
+            yield from _steps(part, numbers, inner, branch)
+    elif isinstance(stmt, tirx.SBlock) and str(stmt.name_hint) in ("CUBE", "VECTOR"):
+        return
+    elif isinstance(stmt, (tirx.AttrStmt, tirx.SBlock)):
+        yield from _steps(stmt.body, numbers, inner, branch)
+    elif isinstance(stmt, (tirx.For, tirx.While)):
+        yield from _steps(stmt.body, numbers, next(numbers) if inner is None else inner, branch)
+    elif isinstance(stmt, tirx.IfThenElse):
+        for case in (stmt.then_case, stmt.else_case):
+            if case is not None:
+                yield from _steps(case, numbers, inner, next(numbers))
+    elif isinstance(stmt, tirx.Evaluate) and isinstance(stmt.value, tirx.Call):
+        name = str(getattr(stmt.value.op, "name", ""))
+        if name in _SETS:
+            event, number = stmt.value.args
+            source, _, destination = str(event.value).partition("_")
+            yield _Step(source, destination, str(number), _SETS[name], inner, branch)
+        elif name == _BARRIER and str(stmt.value.args[0].value).removeprefix("PIPE_") in ("ALL", "S"):
+            yield _Step("", "", "", False, inner, branch)
