@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from made_records import measured, record
 
+from tilelang_pto.compare.modelled import ModelledTime
 from tilelang_pto.compare.records import Record, Step
 from tilelang_pto.compare.report import Comparison
 from tilelang_pto.compare.report.charts import Chart, charts_of
@@ -156,11 +157,36 @@ def test_charts(comparison):
     assert charts_of(Comparison("none", "sim", [record("mix", 1, "pto", counts={})])) == []
 
 
-def test_modelled_times(tmp_path):
-    records = [record("mix", 8, "ascend"), record("mix", 8, "pto", modelled_microseconds=12.5)]
+def modelled(cycles: float, **changes) -> ModelledTime:
+    values = {"gm_share": 0.25, "busy": {"MTE2": 0.125, "V": 0.5, "S": 0.001}, "bound_by": f"a chain of {cycles:g}"}
+    return ModelledTime(**{"cycles": cycles, "microseconds": cycles / 1000, **values, **changes})
+
+
+def test_modelled_times():
+    pairs = [("mix", 8, 12500.0), ("mix", 16, 25000.0), ("expand", 8, 1000.0)]
+    records = [record(kernel, tokens, "pto", modelled=modelled(cycles)) for kernel, tokens, cycles in pairs]
+    records += [record("mix", 8, "ascend"), record("other", 8, "pto")]
     comparison = Comparison("suite", "sim", records)
-    assert "modelled-time" in [chart.name for chart in charts_of(comparison)]
-    assert "| mix[tokens=8] | 12.500 |" in as_markdown(comparison, records)
+    (chart,) = (chart for chart in charts_of(comparison) if chart.name == "modelled-time")
+    assert chart.categories == ("mix", "expand") and chart.series[0][1] == pytest.approx((12.5 * 2**0.5, 1.0))
+    by_kernel, by_case = (table for table in tables_of(comparison) if table.title.startswith("Modelled time"))
+    goes_on = ("25%", "V 50%, MTE2 12%")
+    assert by_kernel.rows == (
+        ("mix", "2", "12.500", "25.000", "25000", *goes_on, "a chain of 25000"),
+        ("expand", "1", "1.000", "1.000", "1000", *goes_on, "a chain of 1000"),
+    )
+    assert [row[:4] for row in by_case.rows] == [
+        ("mix[tokens=8]", "8", "12.500", "12500"),
+        ("mix[tokens=16]", "16", "25.000", "25000"),
+        ("expand[tokens=8]", "8", "1.000", "1000"),
+    ]
+    assert all(len(row) == len(table.headings) for table in (by_kernel, by_case) for row in table.rows)
+    assert "| --- | ---: |" not in as_markdown(comparison, records)
+    assert "|---|---:|---:|---:|---:|---:|---|---|" in as_markdown(comparison, records)
+    assert "a chain of 25000" in as_html(comparison, records)
+    assert json.loads(as_json(comparison))["cases"][1]["pto"]["modelled"]["busy"]["V"] == 0.5
+    rows = list(csv.DictReader(io.StringIO(as_csv(comparison))))
+    assert (rows[0]["pto_modelled_us"], rows[0]["pto_modelled_cycles"], rows[0]["ascend_modelled_us"]) == ("12.5", "12500.0", "")
 
 
 def test_files_with_charts(comparison, tmp_path):
@@ -183,7 +209,7 @@ def test_files_without_matplotlib(comparison, tmp_path, monkeypatch):
 
 
 def test_records_survive_their_line():
-    for one in measured():
+    for one in (*measured(), record("mix", 8, "pto", modelled=modelled(3.5))):
         assert Record.from_json(one.to_json()) == one
     for text in ("", "[]", "{}", '{"steps": 1}', measured()[0].to_json()[:-10]):
         with pytest.raises(ValueError):

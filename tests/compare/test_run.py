@@ -1,4 +1,4 @@
-"""Running a suite: every case and backend in a process of its own, with cases that fail, crash and hang on the way."""
+"""Running a suite: every compiled kernel in a process of its own, with cases that fail, crash and hang on the way."""
 
 from __future__ import annotations
 
@@ -69,6 +69,22 @@ def test_first_errors(run, kernel, stage, message):
     error = records[kernel, "pto"].error
     assert error is not None and error.stage == stage
     assert message in error.detail and "\n" not in error.detail
+
+
+def test_cases_that_share_a_kernel_do_not_fail_together(run):
+    folder, _, _ = run
+    records = [Record.from_json(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    errors = {record.tokens: record.error for record in records if (record.kernel, record.backend) == ("shared", "pto")}
+    stages = {tokens: error.stage if error is not None else None for tokens, error in errors.items()}
+    assert stages == {8: None, 9: None, 10: "run", 11: "numbers", 12: None}
+    assert "was ended by SIGSEGV" in errors[10].detail and "of 704 elements wrong" in errors[11].detail
+
+
+def test_cases_that_share_a_kernel_are_done_together(run):
+    folder, _, _ = run
+    records = [Record.from_json(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    compiling = [record.step("text").seconds for record in records if (record.kernel, record.backend) == ("scaled_forward", "pto")]
+    assert compiling[0] > 0 and compiling[1:] == [0]
 
 
 def test_the_failure_table(run):

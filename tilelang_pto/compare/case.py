@@ -6,7 +6,7 @@ is written once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,3 +55,8 @@ class Case:
     def name(self) -> str:
         """``expand_forward[n0=1,n1=1024,mhc=4,hidden=2560]``."""
         return f"{self.kernel}[{','.join(f'{key}={value}' for key, value in self.parameters.items())}]"
+
+    @property
+    def compiled_as(self) -> Hashable:
+        """Cases that have this in common share a compiled kernel."""
+        return self.kernel, repr(self.specialisation), repr(sorted(self.pass_configs.items()))

@@ -1,7 +1,9 @@
-"""What is done with one case and one backend, in a process of its own."""
+"""What a process does: the cases of one compiled kernel, one after the other, with one backend."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import sys
 from dataclasses import dataclass, field
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import tilelang
+import torch
 
 from tilelang_pto.compare import ascendc, checking
 from tilelang_pto.compare.case import Case
@@ -32,7 +35,7 @@ class Job:
 
     Attributes:
         suite: module or file.
-        case: name of the case.
+        cases: names of cases that share a compiled kernel.
         backend: ``ascend`` or ``pto``.
         digest: of the suite.
         setting: ``sim`` or ``npu``, or ``static``: only texts and their counts.
@@ -40,11 +43,12 @@ class Job:
         texts: directory for emitted texts.
         progress: file to tell progress in.
         log: file for what is printed.
+        threads: of torch and of the simulator, unless the environment says how many.
         environment: environment variables.
     """
 
     suite: str
-    case: str
+    cases: tuple[str, ...]
     backend: str
     digest: str
     setting: str
@@ -52,11 +56,15 @@ class Job:
     texts: Path
     progress: Path
     log: Path
+    threads: int = 1
     environment: dict[str, str] = field(default_factory=dict)
 
 
 def run(job: Job) -> None:
-    """Go through the stages. Runs in a new process, which it makes the leader of a group and whose output goes to the log."""
+    """Go through the cases, up to the first that fails: what comes behind it is for another process.
+
+    Runs in a new process, which it makes the leader of a group and whose output goes to the log.
+    """
     os.setsid()
     with job.log.open("wb") as log:
         os.dup2(log.fileno(), sys.stdout.fileno())
@@ -65,19 +73,30 @@ def run(job: Job) -> None:
     os.environ.update(job.environment)
     os.environ["TILELANG_PTO_DEVICE"] = "npu" if job.setting == "npu" else "sim"
     os.environ.setdefault("TILELANG_PRINT_ON_COMPILATION", "0")
+    os.environ.setdefault("TILELANG_PTO_THREADS", str(job.threads))
+    torch.set_num_threads(job.threads)
     progress = Progress(job.progress)
+    stages = _Stages(job, progress)
     try:
-        with progress.stage("load"):
-            case = find_case(load_suite(job.suite).cases, job.case)
-        _Stages(job, case, progress).go()
+        for name in job.cases:
+            with progress.case(name):
+                with progress.stage("load"):
+                    stages.case = find_case(stages.suite().cases, name)
+                stages.go()
     except Failed as failed:
         print(failed.__cause__, file=sys.stderr)
 
 
 class _Stages:
-    def __init__(self, job: Job, case: Case, progress: Progress) -> None:
-        self.job, self.case, self.progress = job, case, progress
+    """The stages of ``case``; what cases share is made by the first of them."""
+
+    case: Case
+
+    def __init__(self, job: Job, progress: Progress) -> None:
+        self.job, self.progress = job, progress
         self.store = TextStore(job.texts, job.digest)
+        self.suite = functools.cache(lambda: load_suite(job.suite))
+        self._kernel: Any = None
 
     def go(self) -> None:
         if self.job.setting == "static":
@@ -98,23 +117,26 @@ class _Stages:
         with self.progress.stage("model"):
             time = modelled_time(self.case, kernel, self.job.seed)
             if time is not None:
-                self.progress.found(modelled_microseconds=time.microseconds)
+                self.progress.found(modelled=dataclasses.asdict(time))
         if time is None:
             self.progress.not_tried("this simulator has no timing model", "model")
 
     def compile_pto(self) -> Any:
         """TileLang's compilation ends in our text, which is then built; the error tells which of both it was."""
+        if self._kernel is not None:
+            self.progress.went_well("trace", "text", "compile")
+            return self._kernel
         function = self.trace()
         building: PtoError | None = None
         with self.progress.stage("text"):
             try:
-                kernel = tilelang.compile(function, target="pto", pass_configs=dict(self.case.pass_configs))
+                self._kernel = tilelang.compile(function, target="pto", pass_configs=dict(self.case.pass_configs))
             except (RuntimeModuleError, SimulationError) as error:
                 building = error
         with self.progress.stage("compile"):
             if building is not None:
                 raise building
-        return kernel
+        return self._kernel
 
     def ascend(self) -> None:
         self.count(self.text())
@@ -123,11 +145,14 @@ class _Stages:
         except ConfigurationError:
             self.progress.not_tried("no bisheng", "compile", *_RUNNING)
             return
-        function = self.case.program()
-        with self.progress.stage("compile"):
-            kernel = tilelang.compile(function, target="ascend", pass_configs=dict(self.case.pass_configs))
+        if self._kernel is not None:
+            self.progress.went_well("compile")
+        else:
+            function = self.case.program()
+            with self.progress.stage("compile"):
+                self._kernel = tilelang.compile(function, target="ascend", pass_configs=dict(self.case.pass_configs))
         if self.job.setting == "npu":
-            self.call(kernel)
+            self.call(self._kernel)
         else:
             self.progress.not_tried("no board", *_RUNNING)
 
@@ -135,8 +160,7 @@ class _Stages:
         """The text of the backend without building it, from an earlier case if there was one of the same specialisation."""
         kept = self.store.get(self.case, self.job.backend)
         if kept is not None:
-            self.progress.ended("trace", "ok")
-            self.progress.ended("text", "ok")
+            self.progress.went_well("trace", "text")
             return kept
         function = self.trace()
         with self.progress.stage("text"):
@@ -157,7 +181,7 @@ class _Stages:
             self.progress.not_tried(str(error).splitlines()[0], "count")
             return
         self.progress.found(counts=counts.as_dict())
-        self.progress.ended("count", "ok")
+        self.progress.went_well("count")
 
     def call(self, kernel: Any) -> None:
         device = "npu" if self.job.setting == "npu" else "cpu"

@@ -1,4 +1,4 @@
-"""Running a case in a process of its own: it may fail, hang or crash, and the comparison goes on."""
+"""Running cases in processes of their own: they may fail, hang or crash, and the comparison goes on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from tilelang_pto.compare import child
 from tilelang_pto.compare.case import Case
 from tilelang_pto.compare.child import Job
+from tilelang_pto.compare.modelled import ModelledTime
 from tilelang_pto.compare.progress import Told, read_progress
 from tilelang_pto.compare.records import FAILED, Record, Step
 
@@ -37,35 +39,76 @@ def process_context(setting: str) -> BaseContext:
     return context
 
 
-def run_isolated(job: Job, case: Case, timeout: float, context: BaseContext, stop: threading.Event) -> Record | None:
-    """Do a job in a new process.
+def run_isolated(
+    job: Job, cases: Sequence[Case], timeout: float, context: BaseContext, stop: threading.Event, tell: Callable[[Record], None]
+) -> None:
+    """Do a job with cases that share a compiled kernel, in as few new processes as it takes.
+
+    A case that fails ends its process, and the cases behind it have a new one. If others went before it in its process, it is tried
+    again as the first of a new one, and only that counts.
 
     Args:
-        job: what to do; its files for progress and log are replaced.
-        case: the case it is about.
-        timeout: seconds after which the process and everything it has started is killed.
+        job: what to do; its cases and its files for progress and log are replaced.
+        cases: the cases it is about.
+        timeout: seconds a case may take; then the process and everything it has started is killed.
         context: from :func:`process_context`.
-        stop: ends the process when it is set; there is no record then.
+        stop: ends the process when it is set; cases that have not ended then have no record.
+        tell: called with each record.
     """
+    left = list(cases)
+    while left and not stop.is_set():
+        left = left[_run_process(job, left, timeout, context, stop, tell) :]
+
+
+def _run_process(
+    job: Job, cases: Sequence[Case], timeout: float, context: BaseContext, stop: threading.Event, tell: Callable[[Record], None]
+) -> int:
+    """One process; how many of the cases have their record now."""
+    recorded = 0
+
+    def record_finished() -> bool:
+        """Whether a case more went well. The last one has to wait for how the process ends."""
+        nonlocal recorded
+        before = recorded
+        for told in read_progress(job.progress)[recorded : len(cases) - 1]:
+            if not told.done or told.failed:
+                break
+            tell(_record(job, cases[recorded], told))
+            recorded += 1
+        return recorded > before
+
     with tempfile.TemporaryDirectory(prefix="tilelang-pto-compare-") as folder:
-        job = dataclasses.replace(job, progress=Path(folder) / "progress", log=Path(folder) / "log")
+        names = tuple(case.name for case in cases)
+        job = dataclasses.replace(job, cases=names, progress=Path(folder) / "progress", log=Path(folder) / "log")
         process: BaseProcess = context.Process(target=child.run, args=(job,))  # type: ignore[attr-defined]
         process.start()
         try:
             deadline = time.monotonic() + timeout
             while process.is_alive() and time.monotonic() < deadline and not stop.is_set():
                 process.join(_POLL)
+                if record_finished():
+                    deadline = time.monotonic() + timeout
             late = process.is_alive()
         finally:
             _kill(process)
         if stop.is_set():
-            return None
-        told = read_progress(job.progress)
-        steps = list(told.steps)
+            return recorded
+        record_finished()
+        told = next(iter(read_progress(job.progress)[recorded:]), Told())
         ended = f"did not end within {timeout:g} s and was stopped" if late else _ended(process.exitcode, told)
         if ended:
             log = _last_line(job.log)
-            steps.append(Step(told.running or "load", FAILED, f"the process {ended}{f'; the last thing it said: {log}' if log else ''}"))
+            told.steps.append(
+                Step(told.running or "load", FAILED, f"the process {ended}{f'; the last thing it said: {log}' if log else ''}")
+            )
+    if recorded and told.failed:
+        return recorded
+    tell(_record(job, cases[recorded], told))
+    return recorded + 1
+
+
+def _record(job: Job, case: Case, told: Told) -> Record:
+    modelled = told.values.get("modelled")
     return Record(
         case=case.name,
         kernel=case.kernel,
@@ -74,10 +117,10 @@ def run_isolated(job: Job, case: Case, timeout: float, context: BaseContext, sto
         backend=job.backend,
         digest=job.digest,
         setting=job.setting,
-        steps=tuple(steps),
+        steps=tuple(told.steps),
         counts=told.values.get("counts", {}),
         functions=tuple(told.values.get("functions", ())),
-        modelled_microseconds=told.values.get("modelled_microseconds"),
+        modelled=ModelledTime(**modelled) if modelled is not None else None,
     )
 
 
@@ -85,7 +128,7 @@ def _ended(status: int | None, told: Told) -> str:
     """What went wrong with a process that has told nothing of it; empty if nothing did."""
     if status is not None and status < 0:
         return f"was ended by {signal.Signals(-status).name}"
-    if told.running or not told.steps:
+    if status or not told.done:
         return f"ended with status {status}"
     return ""
 

@@ -1,4 +1,4 @@
-"""What a case's process tells of itself: a line of JSON when a stage starts and when it ends, so that nothing is lost with the process."""
+"""What a process tells of its cases: a line of JSON when a case or a stage starts and when it ends, so that nothing is lost with it."""
 
 from __future__ import annotations
 
@@ -31,6 +31,19 @@ class Progress:
         self._file.write(json.dumps(line) + "\n")
 
     @contextmanager
+    def case(self, name: str) -> Iterator[None]:
+        """A case; what is told inside is about it.
+
+        Raises:
+            Failed: a stage failed, and the case has ended with it.
+        """
+        self._write(case=name)
+        try:
+            yield
+        finally:
+            self._write(done=name)
+
+    @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """A stage; an exception in it ends the case.
 
@@ -52,6 +65,11 @@ class Progress:
         """A stage has ended."""
         self._write(end=stage, status=status, detail=detail, seconds=round(seconds, 3))
 
+    def went_well(self, *stages: str) -> None:
+        """Stages there was nothing to do for."""
+        for stage in stages:
+            self.ended(stage, OK)
+
     def not_tried(self, reason: str, *stages: str) -> None:
         """Stages nobody tries, and why."""
         for stage in stages:
@@ -70,34 +88,47 @@ def said(error: BaseException) -> str:
 
 
 class Told:
-    """What a file says.
+    """What a file says of a case.
 
     Attributes:
         steps: stages that ended.
         running: the stage that has started and not ended, empty if there is none.
         values: fields of the record.
+        done: the process has come to the end of the case.
     """
 
     def __init__(self) -> None:
+        self.done = False
         self.steps: list[Step] = []
         self.running = ""
         self.values: dict[str, Any] = {}
 
+    @property
+    def failed(self) -> bool:
+        """Whether a stage did."""
+        return any(step.status == FAILED for step in self.steps)
 
-def read_progress(path: Path) -> Told:
-    """Read a file, whose last line may be cut off."""
-    told = Told()
+
+def read_progress(path: Path) -> list[Told]:
+    """Read a file, whose last line may be cut off; the cases in their order."""
+    cases: list[Told] = []
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
     for line in lines:
         try:
             value = json.loads(line)
         except ValueError:
             continue
+        if "case" in value:
+            cases.append(Told())
+            continue
+        told = cases[-1]
         if "start" in value:
             told.running = value["start"]
         elif "end" in value:
             told.steps.append(Step(value["end"], value["status"], value["detail"], value["seconds"]))
             told.running = ""
+        elif "done" in value:
+            told.done = True
         else:
             told.values.update(value["found"])
-    return told
+    return cases

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tilelang_pto.compare.modelled import ModelledTime
 from tilelang_pto.errors import ConfigurationError
 
 __all__ = ["BACKENDS", "STAGES", "Record", "RecordFile", "Step"]
@@ -56,7 +57,7 @@ class Record:
         steps: stages in their order.
         counts: static counts of the text, empty if it could not be counted.
         functions: names of the device functions.
-        modelled_microseconds: of one call, by the simulator's timing model.
+        modelled: time of one call by the simulator's timing model, and what it goes on.
         samples: microseconds of measured calls, one list for each round.
         source: what the samples were read from.
     """
@@ -71,7 +72,7 @@ class Record:
     steps: tuple[Step, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     functions: tuple[str, ...] = ()
-    modelled_microseconds: float | None = None
+    modelled: ModelledTime | None = None
     samples: tuple[tuple[float, ...], ...] = ()
     source: str = ""
 
@@ -103,6 +104,7 @@ class Record:
             values["steps"] = tuple(Step(**step) for step in values["steps"])
             values["functions"] = tuple(values["functions"])
             values["samples"] = tuple(tuple(map(float, samples)) for samples in values["samples"])
+            values["modelled"] = ModelledTime(**values["modelled"]) if values["modelled"] is not None else None
             return cls(**values)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not a record: {error}") from error

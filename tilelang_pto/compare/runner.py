@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,7 @@ class Options:
 
 
 def run_cases(suite: Suite, cases: Sequence[Case], records: RecordFile, options: Options, tell: Callable[[int, int, Record], None]) -> None:
-    """Run what ``records`` does not have yet, and add it there.
+    """Run what ``records`` does not have yet, and add it there. Cases that share a compiled kernel are done together.
 
     Args:
         suite: the suite of the cases.
@@ -51,22 +51,29 @@ def run_cases(suite: Suite, cases: Sequence[Case], records: RecordFile, options:
         options: how.
         tell: called after each with its number, how many there are to run, and the record.
     """
-    missing = [
-        (case, backend)
-        for case in cases
-        for backend in options.backends
-        if records.find(case.name, backend, suite.digest, options.setting) is None
-    ]
+    missing: dict[tuple[Hashable, str], list[Case]] = {}
+    for case in cases:
+        for backend in options.backends:
+            if records.find(case.name, backend, suite.digest, options.setting) is None:
+                missing.setdefault((case.compiled_as, backend), []).append(case)
+    total = sum(map(len, missing.values()))
     context = process_context(options.setting)
+    threads = max(1, (os.cpu_count() or 1) // options.jobs)
     lock, stop, done = Lock(), Event(), 0
 
-    def one(work: tuple[Case, str]) -> None:
+    def recorded(record: Record) -> None:
         nonlocal done
-        case, backend = work
+        with lock:
+            records.add(record)
+            done += 1
+            tell(done, total, record)
+
+    def one(work: tuple[tuple[Hashable, str], list[Case]]) -> None:
+        (_, backend), group = work
         nowhere = Path()
         job = Job(
             suite=suite.name,
-            case=case.name,
+            cases=(),
             backend=backend,
             digest=suite.digest,
             setting=options.setting,
@@ -74,19 +81,14 @@ def run_cases(suite: Suite, cases: Sequence[Case], records: RecordFile, options:
             texts=options.directory / _TEXTS,
             progress=nowhere,
             log=nowhere,
+            threads=threads,
             environment=dict(os.environ),
         )
-        record = run_isolated(job, case, options.timeout, context, stop)
-        if record is None:
-            return
-        with lock:
-            records.add(record)
-            done += 1
-            tell(done, len(missing), record)
+        run_isolated(job, group, options.timeout, context, stop, recorded)
 
     with ThreadPoolExecutor(max_workers=options.jobs) as pool:
         try:
-            for _ in pool.map(one, missing):
+            for _ in pool.map(one, missing.items()):
                 pass
         except BaseException:
             stop.set()  # processes of their own groups do not see the interrupt of this one

@@ -36,7 +36,7 @@ class TextStore:
         self.directory, self.digest = directory, digest
 
     def path(self, case: Case, backend: str) -> Path:
-        key = (case.specialisation, sorted(case.pass_configs.items()), self.digest)
+        key = (case.compiled_as, self.digest)
         return self.directory / f"{case.kernel}-{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}{_SUFFIXES[backend]}"
 
     def get(self, case: Case, backend: str) -> str | None:

@@ -55,6 +55,19 @@ def _raise():
     raise RuntimeError("no such program")
 
 
+_noted = set()
+
+
+def _alone(rows: int):
+    """Makes arguments, in a process that has made none of other sizes."""
+
+    def inputs(seed):
+        _noted.add(rows)
+        return os.abort() if len(_noted) > 1 else _case(rows=rows).inputs(seed)
+
+    return inputs
+
+
 RIGHT = [_case(), _case(rows=16), _case("scaled_backward")]
 WRONG = [
     _case("wrong", reference=lambda given: [given[0].double() * 3]),
@@ -73,4 +86,11 @@ WRONG = [
         (Tolerance(),),
     ),
 ]
-CASES = RIGHT + WRONG
+SHARED = [  # of one compiled kernel
+    _case("shared", rows=8, inputs=_alone(8)),
+    _case("shared", rows=9, inputs=_alone(9)),
+    _case("shared", rows=10, inputs=lambda seed: os.kill(os.getpid(), signal.SIGSEGV)),
+    _case("shared", rows=11, reference=lambda given: [given[0].double() * 3]),
+    _case("shared", rows=12),
+]
+CASES = RIGHT + WRONG + SHARED

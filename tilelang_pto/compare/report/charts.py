@@ -70,8 +70,8 @@ def _times(comparison: Comparison) -> Iterator[Chart]:
 
 
 def _modelled(comparison: Comparison) -> Iterator[Chart]:
-    names = tuple(dict.fromkeys(row.kernel for row in comparison.rows if row.pto.modelled is not None))
-    pairs = [(row.kernel, row.pto.modelled) for row in comparison.rows]
+    pairs = [(row.kernel, time.microseconds) for row, time in comparison.modelled_rows() if time.microseconds > 0]
+    names = tuple(dict.fromkeys(name for name, _ in pairs))
     yield Chart(
         "modelled-time",
         "Modelled time of a call for pto (geometric mean over the cases)",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tilelang_pto.compare.counts import QUANTITIES
+from tilelang_pto.compare.modelled import ModelledTime
 from tilelang_pto.compare.records import Record
 from tilelang_pto.compare.statistics import GroupStatistics, TimeStatistics, group, grouped, ratio, time_statistics
 
@@ -22,9 +23,9 @@ class Side:
     time: TimeStatistics | None
 
     @property
-    def modelled(self) -> float | None:
-        """Modelled microseconds."""
-        return self.record.modelled_microseconds if self.record is not None else None
+    def modelled(self) -> ModelledTime | None:
+        """Modelled time of a call."""
+        return self.record.modelled if self.record is not None else None
 
     def count(self, quantity: str) -> int | None:
         """One of :data:`QUANTITIES`, None if nothing was counted."""
@@ -86,14 +87,13 @@ class Comparison:
         return any(side.time is not None for row in self.rows for side in (row.ascend, row.pto))
 
     @property
-    def modelled(self) -> bool:
-        """Whether any call has a modelled time."""
-        return any(row.pto.modelled is not None for row in self.rows)
-
-    @property
     def counted(self) -> bool:
         """Whether any text was counted for both backends."""
         return any(row.count_ratio("code") is not None for row in self.rows)
+
+    def modelled_rows(self) -> list[tuple[CaseRow, ModelledTime]]:
+        """Cases with a modelled time."""
+        return [(row, row.pto.modelled) for row in self.rows if row.pto.modelled is not None]
 
     def time_groups(self, grouping: str) -> list[GroupStatistics]:
         """Ratios of time of the groups of :data:`GROUPINGS`."""

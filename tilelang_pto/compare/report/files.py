@@ -100,7 +100,19 @@ def as_json(comparison: Comparison) -> str:
 def as_csv(comparison: Comparison) -> str:
     """A line for each case."""
     file = io.StringIO()
-    per_side = ("mean_us", "median_us", "cv", "round_cv", "calls", "modelled_us", "failed_stage", *QUANTITIES)
+    per_side = (
+        "mean_us",
+        "median_us",
+        "cv",
+        "round_cv",
+        "calls",
+        "modelled_us",
+        "modelled_cycles",
+        "modelled_gm_share",
+        "modelled_bound_by",
+        "failed_stage",
+        *QUANTITIES,
+    )
     heads = ["case", "kernel", "tokens", "time_ratio", *(f"{side}_{what}" for side in ("ascend", "pto") for what in per_side)]
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(heads)
@@ -109,9 +121,15 @@ def as_csv(comparison: Comparison) -> str:
         for side in (row.ascend, row.pto):
             time, error = side.time, side.record.error if side.record is not None else None
             cells += [time.mean, time.median, time.cv, time.round_cv, time.calls] if time is not None else [None] * 5
-            cells += [side.modelled, error.stage if error is not None else None, *map(side.count, QUANTITIES)]
+            cells += _modelled_cells(side)
+            cells += [error.stage if error is not None else None, *map(side.count, QUANTITIES)]
         writer.writerow("" if cell is None else cell for cell in cells)
     return file.getvalue()
+
+
+def _modelled_cells(side: Side) -> list[Any]:
+    found = side.modelled
+    return [found.microseconds, found.cycles, found.gm_share, found.bound_by] if found is not None else [None] * 4
 
 
 def _case(row: CaseRow) -> dict[str, Any]:
@@ -134,7 +152,7 @@ def _side(side: Side) -> dict[str, Any] | None:
         "time": dataclasses.asdict(side.time) if side.time is not None else None,
         "rounds": side.record.samples,
         "source": side.record.source,
-        "modelled_microseconds": side.modelled,
+        "modelled": dataclasses.asdict(side.modelled) if side.modelled is not None else None,
         "counts": side.record.counts,
         "functions": side.record.functions,
         "steps": [dataclasses.asdict(step) for step in side.record.steps],

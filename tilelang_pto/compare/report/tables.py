@@ -8,22 +8,30 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from tilelang_pto.compare.counts import QUANTITIES
+from tilelang_pto.compare.modelled import ModelledTime
 from tilelang_pto.compare.report.comparison import GROUPINGS, CaseRow, Comparison
 from tilelang_pto.compare.statistics import GroupStatistics, TimeStatistics
 
 __all__ = ["TextTable", "markdown", "rich_tables", "tables_of"]
 
 _MISSING = "-"
+_OF_A_CALL = ("cycles", "GM bandwidth", "pipes, share of the time busy", "bound by")
+_LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table with its heading; the columns from ``numbers`` on are numbers."""
+    """A table with its heading; columns are numbers but for the first ``numbers`` and the last ``words``."""
 
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: int = 1
+    words: int = 0
+
+    def is_number(self, column: int) -> bool:
+        """Whether a column is set to the right."""
+        return self.numbers <= column < len(self.headings) - self.words
 
 
 def tables_of(comparison: Comparison) -> list[TextTable]:
@@ -33,7 +41,7 @@ def tables_of(comparison: Comparison) -> list[TextTable]:
 
 def markdown(table: TextTable) -> str:
     """The table in Markdown."""
-    rules = ["---" if column < table.numbers else "---:" for column in range(len(table.headings))]
+    rules = ["---:" if table.is_number(column) else "---" for column in range(len(table.headings))]
     lines = [f"### {table.title}", "", f"| {' | '.join(table.headings)} |", f"|{'|'.join(rules)}|"]
     lines += [f"| {' | '.join(row)} |" for row in table.rows]
     return "\n".join(lines) + "\n"
@@ -54,8 +62,23 @@ def _times(comparison: Comparison) -> Iterator[TextTable]:
 
 
 def _modelled(comparison: Comparison) -> Iterator[TextTable]:
-    rows = tuple((row.case, _number(row.pto.modelled)) for row in comparison.rows if row.pto.modelled is not None)
-    yield TextTable("Modelled time of a call for pto", ("case", "microseconds"), rows)
+    found: dict[str, list[tuple[CaseRow, ModelledTime]]] = {}
+    for row, time in comparison.modelled_rows():
+        found.setdefault(row.kernel, []).append((row, time))
+    kernels = []
+    for kernel, times in found.items():
+        shortest, longest = (choose((time for _, time in times), key=lambda time: time.cycles) for choose in (min, max))
+        kernels.append((kernel, str(len(times)), _number(shortest.microseconds), *_modelled_cells(longest)))
+    headings = ("kernel", "cases", "shortest call us", "longest call us", *_OF_A_CALL)
+    yield TextTable("Modelled time of pto by kernel, and what its longest call goes on", headings, tuple(kernels), words=2)
+    cases = tuple((row.case, str(row.tokens), *_modelled_cells(time)) for row, time in comparison.modelled_rows())
+    yield TextTable("Modelled time of pto by case", ("case", "tokens", "us", *_OF_A_CALL), cases, words=2)
+
+
+def _modelled_cells(time: ModelledTime) -> tuple[str, ...]:
+    by_share = sorted(time.busy.items(), key=lambda pair: -pair[1])
+    busy = ", ".join(f"{pipe} {share:.0%}" for pipe, share in by_share if share >= _LEAST_SHARE)
+    return _number(time.microseconds), f"{time.cycles:.0f}", f"{time.gm_share:.0%}", busy, time.bound_by
 
 
 def _counts(comparison: Comparison) -> Iterator[TextTable]:
@@ -108,11 +131,11 @@ def _worst(found: GroupStatistics | None) -> str:
 def rich_tables(comparison: Comparison) -> Iterator[Table]:
     """The tables of groups, for a terminal; those with a row for each case are in the files."""
     for table in tables_of(comparison):
-        if " by case" in table.title or " by text" in table.title or "of a call" in table.title:
+        if " by case" in table.title or " by text" in table.title:
             continue
         shown = Table(title=table.title, title_justify="left")
         for column, heading in enumerate(table.headings):
-            shown.add_column(heading, justify="left" if column < table.numbers else "right")
+            shown.add_column(heading, justify="right" if table.is_number(column) else "left")
         for row in table.rows:
             shown.add_row(*row)
         yield shown
