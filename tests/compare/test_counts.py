@@ -155,9 +155,74 @@ def test_cube_instructions():
     )
     ours = ptodsl(*slice_ours * 2)
     theirs = ascendc("ascend_gemm_l1<128, 128, 128, 64, true, bfloat16_t>(0, 0, 0, 1, 0, 0);")
-    assert ours == theirs == Counts(matrix=2, matrix_loads=4, syncs=8, code=14)
-    with pytest.raises(LibraryCall, match="ascend_nd2nz_scatter"):
-        ascendc("ascend_nd2nz_scatter<16, 16, float, bfloat16_t>(0, 0);")
+    assert ours == Counts(matrix=2, matrix_loads=4, syncs=8, code=14)
+    assert theirs == Counts(matrix=2, matrix_loads=4, syncs=8, code=7)  # a loop of two rounds
+    scaled = ascendc("ascend_blockscaled_gemm_l1<128, 128, 128, 64, true, fp8_e4m3fn_t>(0, 0, 0, 1, 0, 0);")
+    assert scaled == Counts(matrix=2, matrix_loads=8, syncs=8, code=9)
+
+
+# What the library's function does for tiles of 32 rows, written out: the loops of its text with the template's arguments in them. A `while`
+# counts as one round, so the loop over the registers of a row, whose rounds are known, stands as a `for` where its length matters.
+SCATTERS = {
+    "32, 32, float, float": """
+  uint32_t count = n; int32_t pass = n;
+  while (count > 0) {
+    vector_bool mask2 = simd_inst::plt_b32(count);
+    __gm__ float* dst = x + pass * (32 + 1) * 64;
+    __gm__ float* src = x + pass * 64;
+    for (int32_t r = 0; r < 32; ++r) { simd_inst::vlds_norm(src + r * 32, 0); simd_inst::vsstb(0, dst, 33, mask2); }
+    ++pass;
+  }""",
+    "32, 192, float, bfloat16_t": """
+  simd_inst::pset_b32(0); simd_inst::pset_b16(0);
+  for (int32_t pass = 0; pass < 3; ++pass) {
+    __gm__ float* dst = x + pass * (32 + 1) * 64;
+    __gm__ float* src = x + pass * 64;
+    for (int32_t r = 0; r < 32; ++r) {
+      simd_inst::vlds_norm(src + r * 192, 0); simd_inst::vcvt(0, 0); simd_inst::vpack(0); simd_inst::vsstb(0, dst, 33, 0);
+    }
+  }""",
+    "32, 256, bfloat16_t, float": """
+  simd_inst::pset_b16(0); simd_inst::pset_b32(0);
+  for (int32_t pass = 0; pass < 2; ++pass) {
+    __gm__ float* dst0 = x + pass * (32 + 1) * 128;
+    __gm__ float* dst1 = dst0 + (32 + 1) * 64;
+    for (int32_t r = 0; r < 32; ++r) {
+      simd_inst::vlds_norm(x + r * 256 + pass * 128, 0); simd_inst::vcvt(0, 0); simd_inst::vcvt(0, 0); simd_inst::vintlv(0, 0);
+      simd_inst::vsstb(0, dst0, 33, 0); simd_inst::vsstb(0, dst1, 33, 0);
+    }
+  }""",
+}
+
+
+@pytest.mark.parametrize("tile, written_out", SCATTERS.items(), ids=SCATTERS)
+def test_changes_of_layout_count_as_their_text(tile, written_out):
+    expected = ascendc(written_out)
+    for function in ("ascend_nd2nz_scatter", "ascend_nd2nz_scatter_callee"):
+        assert ascendc(f"{function}<{tile}>(0, 0);") == expected
+
+
+def test_changes_of_layout_of_several_registers_a_row():
+    one, two = (ascendc(f"ascend_nd2nz_scatter<16, {columns}, bfloat16_t, bfloat16_t>(0, 0);") for columns in (128, 256))
+    assert two == Counts(scalar=2 * one.scalar, vector_memory=2 * one.vector_memory, predicates=2 * one.predicates, code=one.code)
+    assert ascendc("ascend_nd2nz_scatter<16, 144, bfloat16_t, bfloat16_t>(0, 0);") == two  # part of a second register
+
+
+@pytest.mark.parametrize("tile", ["16, 64, half, float", "16, 96, float, bfloat16_t", "16, 32, int8_t, int8_t"])
+def test_changes_of_layout_the_library_does_not_have(tile):
+    with pytest.raises(LibraryCall, match="what a change of layout of"):
+        ascendc(f"ascend_nd2nz_scatter<{tile}>(0, 0);")
+
+
+MEMORY = {  # in both languages
+    "vlds": "vlds_norm", "vsts": "vsts_intlv", "vsstb": "vsstb", "vgather2": "vgather2", "vgatherb": "vgatherb", "vscatter": "vscatter",
+    "plds": "plds_norm", "psts": "psts_pack",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ours, theirs", MEMORY.items())
+def test_loads_and_stores_of_vectors_and_predicates(ours, theirs):
+    assert ptodsl(f"pto.{ours}(0, 0)") == ascendc(f"simd_inst::{theirs}(0, 0);") == Counts(vector_memory=1, code=1)
 
 
 def test_fills_of_l1_are_loads_of_the_cube_core():

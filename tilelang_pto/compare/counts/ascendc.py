@@ -55,8 +55,8 @@ _NEUTRAL = names(
     " asc_set_gm2l1_nz_para asc_set_l0c_copy_nz_para asc_get_sub_block_id asc_set_copy_pad_val"
 )
 _FAMILIES = {
-    "vector_memory": re.compile(r"(simd_inst::|::)v(lds?|sts?|sld|sst|gather|scatter|stu|ldas|ldus)(?![a-z])\w*$"),
-    "predicates": re.compile(r"asc_create_mask_b\d+$|(simd_inst::|::)p[a-z]+\w*$"),
+    "vector_memory": re.compile(r"(simd_inst::|::)(v(lds?|sts?|sld|sstb?|gatherb?|scatter|stu|ldas|ldus)|p(lds|sts))(?![a-z])\w*$"),
+    "predicates": re.compile(r"asc_(create|update)_mask_b\d+$|(simd_inst::|::)p[a-z]+\w*$"),
     "vector": re.compile(r"(simd_inst::|::)v\w+$"),
     "matrix": re.compile(r"asc_mmad(_mx)?$"),
     "matrix_loads": re.compile(r"(asc_copy_l12l0[ab]\w*|asc_fill_l1)$"),
@@ -358,9 +358,7 @@ class _Counter:
 
     def library(self, function: str) -> None:
         """A call of a library function."""
-        for kind, number in library_cost(function).as_dict().items():
-            if number:
-                self.count(kind, number)
+        self.counts.add_all(library_cost(function), self.weight, self.unrolled)
 
 
 def _copy_bytes(function: str, arguments: Sequence[Kind]) -> int | None:

@@ -9,10 +9,12 @@ import re
 
 from tilelang_pto.compare.counts.kinds import Counts, UncountableError
 
-__all__ = ["VECTOR_COSTS", "LibraryCall", "all_reduce_cost", "gemm_cost", "library_cost"]
+__all__ = ["VECTOR_COSTS", "LibraryCall", "all_reduce_cost", "gemm_cost", "library_cost", "scatter_cost"]
 
 _WARP = 32
+_REGISTER_BYTES = 256
 _ALL_REDUCE = re.compile(r"tl::AscendAllReduce<tl::(\w+)Op, (\d+), (\d+), -?\d+>::run$")
+_SCATTER = re.compile(r"ascend_nd2nz_scatter(?:_callee)?<(\d+), (\d+), (\w+), (\w+)>$")
 _GEMM = re.compile(r"ascend_(?:blockscaled_)?gemm_l1<\d+, (\d+), \d+, (\d+), ")
 
 #: Vector instructions of SIMD functions that are more than one, register moves not counted.
@@ -29,7 +31,7 @@ class LibraryCall(UncountableError):
 
 
 def library_cost(function: str) -> Counts:
-    """Operations of a call, each counted once.
+    """Operations of a call; ``code`` counts what stands in the body of a loop once.
 
     Args:
         function: the function with its template arguments.
@@ -43,6 +45,9 @@ def library_cost(function: str) -> Counts:
     match = _GEMM.match(function)
     if match is not None:
         return gemm_cost(int(match.group(1)), int(match.group(2)), scaled="blockscaled" in function)
+    match = _SCATTER.match(function)
+    if match is not None:
+        return scatter_cost(int(match.group(1)), int(match.group(2)), match.group(3), match.group(4))
     raise LibraryCall(f"what {function} computes is not in the text")
 
 
@@ -51,8 +56,50 @@ def gemm_cost(k: int, slice_k: int, *, scaled: bool) -> Counts:
 
     Its scalar work is not counted: the loop over the slices has a constant number of rounds, and the compiler may unroll it.
     """
-    slices = k // slice_k
-    return Counts(matrix=slices, matrix_loads=(4 if scaled else 2) * slices, syncs=4 * slices)
+    slices, loads = k // slice_k, 4 if scaled else 2
+    return Counts(matrix=slices, matrix_loads=loads * slices, syncs=4 * slices, code=1 + loads + 4)
+
+
+def scatter_cost(rows: int, columns: int, source: str, target: str) -> Counts:
+    """Cost of ``ascend_nd2nz_scatter``: a loop over the registers of a row (passes), in it one over the rows.
+
+    Args:
+        rows: of the tile.
+        columns: of the tile.
+        source: type of the elements, in AscendC's spelling.
+        target: the same behind the change of layout.
+
+    Raises:
+        LibraryCall: the function is not there for these types.
+    """
+    sizes = {"float": 4, "int32_t": 4, "uint32_t": 4, "half": 2, "bfloat16_t": 2, "int16_t": 2, "uint16_t": 2}
+    if source == target and source in sizes:
+        passes = -(-columns * sizes[source] // _REGISTER_BYTES)
+        # `count > 0` and `++pass`, `dst + pass * (ROWS + 1) * VL`, `src + pass * VL`, the mask of the columns left;
+        # the loop over the rows, `src + r * COLS`, a load and a store.
+        return _nested(passes, rows, Counts(), _straight(scalar=2 + 3 + 2, predicates=1), _straight(scalar=2 + 2, vector_memory=2))
+    if (source, target) == ("float", "bfloat16_t") and columns % 64 == 0:
+        # Two masks; as above, the loop over the passes is one of constant bounds; a conversion and a pack.
+        each = _straight(scalar=2 + 2, vector=2, vector_memory=2)
+        return _nested(columns // 64, rows, _straight(predicates=2), _straight(scalar=2 + 3 + 2), each)
+    if (source, target) == ("bfloat16_t", "float") and columns % 128 == 0:
+        # The same with two places to write to, `src + r * COLS + pass * 128`, two conversions and an interleaving.
+        each = _straight(scalar=2 + 4, vector=3, vector_memory=3)
+        return _nested(columns // 128, rows, _straight(predicates=2), _straight(scalar=2 + 3 + 1), each)
+    raise LibraryCall(f"what a change of layout of {columns} columns from {source} to {target} costs is not known")
+
+
+def _straight(**operations: int) -> Counts:
+    """Operations that stand in the text one after the other."""
+    return Counts(**operations, code=sum(operations.values()))
+
+
+def _nested(passes: int, rows: int, once: Counts, each_pass: Counts, each_row: Counts) -> Counts:
+    """Operations in front of two nested loops, in the outer and in the inner one."""
+    total = Counts()
+    for weight, part in ((1, once), (passes, each_pass), (passes * rows, each_row)):
+        total.add_all(part, weight, 1)
+    return total
 
 
 def all_reduce_cost(kind: str, threads: int, scale: int) -> Counts:
@@ -66,7 +113,8 @@ def all_reduce_cost(kind: str, threads: int, scale: int) -> Counts:
     if threads <= scale:
         return Counts()
     if threads <= _WARP:
-        return Counts(scalar=_warp_reduce(threads, scale, combine))
+        cost = _warp_reduce(threads, scale, combine)
+        return _straight(scalar=cost)
     warps = threads // _WARP
     cost = _warp_reduce(_WARP, scale, combine)  # within the warp
     cost += 2 + 1 + 2  # numbers of the warp and of the lane, `lid < scale`, `wid * scale + lid`
@@ -78,7 +126,7 @@ def all_reduce_cost(kind: str, threads: int, scale: int) -> Counts:
     else:
         cost += 1 + warps * (2 + 2 + combine + 2)  # `lid % scale`; per round the loop, the index, the operation, the choice
     cost += 1 + (scale > 1)  # `tx < scale`, `tx % scale`
-    return Counts(scalar=cost, accesses=4, syncs=4)  # a store and a load around each of two barriers
+    return _straight(scalar=cost, accesses=4, syncs=4)  # a store and a load around each of two barriers
 
 
 def _warp_reduce(threads: int, scale: int, combine: int) -> int:

@@ -72,6 +72,11 @@ class Counts:
         setattr(self, kind, getattr(self, kind) + weight)
         self.code += code
 
+    def add_all(self, other: Counts, weight: int, code: int) -> None:
+        """``weight`` executions of all operations of ``other``, whose text stands ``code`` times in the program."""
+        for kind, number in other.as_dict().items():
+            setattr(self, kind, getattr(self, kind) + number * (code if kind == "code" else weight))
+
     def add_copy(self, size: int | None, weight: int, code: int) -> None:
         """A copy of at most ``size`` bytes."""
         self.add("copies", weight, code)
