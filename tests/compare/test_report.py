@@ -133,6 +133,8 @@ CHARTS = {
     "ratios": Chart("a", "t", "ratio", ("x", "y"), (("s", (0.5, None)), ("r", (1.25, 0.01))), reference=1.0),
     "decades": Chart("b", "t", "us", ("x",), (("s", (3.0,)),), logarithmic=True),
     "one decade": Chart("c", "t", "us", ("x",), (("s", (1.0,)),), reference=1.0, logarithmic=True),
+    "long names": Chart("f", "t", "us", ("reduce_partials_and_rmsnorm_backward", "x"), (("s", (1.0, 2.0)),)),
+    "many decades": Chart("e", "t", "us", ("x", "y"), (("s", (0.3, 4e6)),), logarithmic=True),
     "large": Chart("d", "t", "us", tuple(map(str, range(30))), (("s", tuple(float(i + 1) * 1e5 for i in range(30))),)),
 }
 
@@ -146,6 +148,12 @@ def test_bars_lie_within_the_axis(chart):
     height = float(root.get("height"))
     bars = [node for node in root.iter() if node.tag.endswith("rect") and len(node)]
     assert len(bars) == len(chart.values)
+    legend = [node for node in root.iter() if node.tag.endswith("text") and node.text in dict(chart.series)]
+    assert len(legend) == len(chart.series)
+    assert all(float(node.get("x")) + 7 * len(node.text) <= float(root.get("width")) for node in legend)
+    names = [node for node in root.iter() if node.tag.endswith("text") and node.get("transform")]
+    assert [node.text for node in names] == list(chart.categories)
+    assert all(float(node.get("x")) >= 7 * 0.7 * len(node.text) for node in names)
     assert all(0 <= float(bar.get("y")) <= height and float(bar.get("height")) >= 1 for bar in bars)
 
 
@@ -154,6 +162,7 @@ def test_charts(comparison):
     assert names == ["time-by-tokens", "time-by-kernel", "counts-by-kernel"]
     tokens = charts_of(comparison)[0]
     assert dict(tokens.series) == {"forward": (pytest.approx(0.5), pytest.approx(2.0)), "backward": (pytest.approx(0.8), None)}
+    assert [name for name, _ in charts_of(comparison)[-1].series] == ["scalar operations", "synchronisations", "bytes copied", "code size"]
     assert charts_of(Comparison("none", "sim", [record("mix", 1, "pto", counts={})])) == []
 
 

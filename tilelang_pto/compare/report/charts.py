@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilelang_pto.compare.counts import QUANTITIES
 from tilelang_pto.compare.report.comparison import Comparison
@@ -43,8 +43,12 @@ class Chart:
 
 
 def charts_of(comparison: Comparison) -> list[Chart]:
-    """The charts there are data for."""
-    return [chart for chart in (*_times(comparison), *_modelled(comparison), *_counts(comparison)) if chart.values]
+    """The charts there are data for, with the series there are data for."""
+    charts = (*_times(comparison), *_modelled(comparison), *_counts(comparison))
+    shown = (
+        replace(chart, series=tuple(found for found in chart.series if any(value is not None for value in found[1]))) for chart in charts
+    )
+    return [chart for chart in shown if chart.series]
 
 
 def _times(comparison: Comparison) -> Iterator[Chart]:
@@ -74,7 +78,7 @@ def _modelled(comparison: Comparison) -> Iterator[Chart]:
     names = tuple(dict.fromkeys(name for name, _ in pairs))
     yield Chart(
         "modelled-time",
-        "Modelled time of a call for pto (geometric mean over the cases)",
+        "Modelled time of a call of pto in microseconds (geometric mean over the cases of a kernel)",
         "microseconds",
         names,
         (("pto", _means(names, pairs)),),
@@ -88,12 +92,11 @@ def _counts(comparison: Comparison) -> Iterator[Chart]:
     series = tuple((QUANTITIES[quantity], _means(names, [(row.kernel, row.count_ratio(quantity)) for row in texts])) for quantity in _SHOWN)
     yield Chart(
         "counts-by-kernel",
-        "Static counts pto / ascend by kernel (geometric mean over the texts)",
+        "Static counts pto / ascend by kernel (geometric mean over its texts)",
         "ratio",
         names,
         series,
         reference=1.0,
-        logarithmic=True,
     )
 
 

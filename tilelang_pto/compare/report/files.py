@@ -69,6 +69,7 @@ def as_html(comparison: Comparison, records: list[Record]) -> str:
         name=comparison.name,
         where=_WHERE[comparison.setting],
         cases=len(comparison.rows),
+        kernels=len({row.kernel for row in comparison.rows}),
         headings=HEADINGS,
         rows=rows_of(records),
         charts=charts,

@@ -41,12 +41,17 @@ def write_charts(charts: Iterable[Chart], directory: Path) -> list[Path]:
             axes.axhline(chart.reference, color="black", linestyle="--", linewidth=0.8)
         if chart.logarithmic:
             axes.set_yscale("log")
-            axes.set_ylim(ticks_of(chart)[0], ticks_of(chart)[-1])
+        ticks = ticks_of(chart)
+        axes.set_ylim(ticks[0], ticks[-1])
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
+        axes.grid(axis="y", linewidth=0.4)
+        axes.set_axisbelow(True)
         axes.set_xticks(range(len(chart.categories)), chart.categories, rotation=40, ha="right", fontsize=8)
         axes.set_ylabel(chart.unit)
         axes.set_title(textwrap.fill(chart.title, int(11 * inches)), fontsize=9)
         if len(chart.series) > 1:
-            axes.legend(fontsize=7, loc="lower right")
+            figure.legend(fontsize=7, loc="outside upper center", ncols=len(chart.series))
         path = directory / f"{chart.name}.png"
         figure.savefig(path, dpi=150)
         written.append(path)
