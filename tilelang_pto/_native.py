@@ -12,6 +12,7 @@ from tilelang_pto.runtime.native import library_path, load
 
 __all__ = [
     "sim_accuracy",
+    "sim_failed_report",
     "sim_launch",
     "sim_ops",
     "sim_progress",
@@ -91,6 +92,7 @@ def sim_launch(
 
     Raises:
         ConfigurationError: the native library is not built or does not fit.
+        FindingError: the check found something.
         SimulationError: the program is not valid, or was stopped.
     """
     launch = _function("tilelang_pto.sim_launch")
@@ -101,17 +103,17 @@ def sim_launch(
     answer = json.loads(str(launch(program, function, tensors, grid, host_threads, max_steps, perturb, order, turns, text)))
     if "setting" in answer:
         raise ConfigurationError(answer["setting"]["message"], advice=answer["setting"]["advice"])
+    if "finding" in answer:
+        from tilelang_pto.sim.report.finding_text import finding_error
+        from tilelang_pto.sim.report.reading import read_kernel
+
+        raise finding_error(read_kernel(sim_failed_report()))
     if "error" in answer:
         raise _error(answer["error"], text.splitlines())
     return dict(answer)
 
 
 def _error(error: dict[str, Any], lines: Sequence[str]) -> SimulationError:
-    from tilelang_pto.sim.session import finding_behind
-
-    finding = finding_behind(error["message"])
-    if finding is not None:
-        return finding
     where = []
     if error["function"]:
         where.append(f"kernel {error['function']}")
@@ -155,6 +157,11 @@ def sim_session_end() -> str:
 def sim_session_reports() -> str:
     """The JSON list of the reports of the innermost session up to now."""
     return str(_function("tilelang_pto.sim_session_reports")())
+
+
+def sim_failed_report() -> str:
+    """Report of the last launch of this thread that findings ended, as JSON; empty when it has been taken already."""
+    return str(_function("tilelang_pto.sim_failed_report")())
 
 
 def sim_progress() -> tuple[int, int]:

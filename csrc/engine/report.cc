@@ -29,6 +29,23 @@ std::string PlaceJson(const AccessPlace& p) {
          ", \"thread\": " + (p.thread < 0 ? "null" : std::to_string(p.thread)) + "}";
 }
 
+std::string Sentence(const std::vector<Finding>& findings) {
+  const size_t others = findings.size() - 1;
+  return Describe(findings.front()) + (others ? " (and " + std::to_string(others) + " more)" : "");
+}
+
+ErrorPlace Place(const std::string& kernel, const std::string& file, const Finding& f) {
+  ErrorPlace place;
+  place.function = kernel;
+  place.file = file;
+  place.op = f.second.op;
+  place.line = f.second.line;
+  place.core = f.second.block;
+  place.core_name = f.second.core;
+  place.pipe = f.second.pipe;
+  return place;
+}
+
 }  // namespace
 
 const char* HazardName(bool first_writes, bool second_writes) {
@@ -50,19 +67,8 @@ std::string Describe(const Finding& f) {
          ": nothing orders " + PlaceText(f.first, blocks) + " and " + PlaceText(f.second, blocks) + "; " + f.missing;
 }
 
-Error FindingError(const std::string& kernel, const std::string& file, const std::vector<Finding>& findings) {
-  const Finding& f = findings.front();
-  ErrorPlace place;
-  place.function = kernel;
-  place.file = file;
-  place.op = f.second.op;
-  place.line = f.second.line;
-  place.core = f.second.block;
-  place.core_name = f.second.core;
-  place.pipe = f.second.pipe;
-  const size_t others = findings.size() - 1;
-  return Error(Describe(f) + (others ? " (and " + std::to_string(others) + " more)" : ""), place);
-}
+FindingError::FindingError(const std::string& kernel, const std::string& file, const std::vector<Finding>& findings)
+    : Error(Sentence(findings), Place(kernel, file, findings.front())) {}
 
 std::string FindingsJson(const std::vector<Finding>& findings) {
   std::string out = "[";

@@ -52,7 +52,10 @@ std::string TensorName(const Function& function, uint32_t tensor);
 std::string Describe(const Finding& finding);
 
 // The error of a launch with findings, of which there is one at least. It names the first.
-Error FindingError(const std::string& kernel, const std::string& file, const std::vector<Finding>& findings);
+class FindingError : public Error {
+ public:
+  FindingError(const std::string& kernel, const std::string& file, const std::vector<Finding>& findings);
+};
 
 std::string FindingsJson(const std::vector<Finding>& findings);
 

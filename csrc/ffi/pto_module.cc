@@ -23,6 +23,7 @@
 
 #include "engine/engine.h"
 #include "engine/float16.h"
+#include "engine/report.h"
 #include "ffi/npu_call.h"
 #include "ffi/npu_library.h"
 #include "ffi/session.h"
@@ -35,6 +36,7 @@ namespace tf = ::tvm::ffi;
 using engine::DType;
 
 constexpr const char* kSimulationError = "tilelang_pto.SimulationError";
+constexpr const char* kFindingError = "tilelang_pto.FindingError";
 constexpr const char* kModuleError = "tilelang_pto.RuntimeModuleError";
 constexpr const char* kConfigurationError = "tilelang_pto.ConfigurationError";
 
@@ -290,6 +292,8 @@ class PtoModuleObj : public tf::ModuleObj {
       LaunchInSession(*program_, {entry.name, program_->source_file(), text_}, values, grid, options, nullptr);
     } catch (const BadSetting& bad) {
       Throw(kConfigurationError, bad.message + "\n  instead: " + bad.advice);
+    } catch (const engine::FindingError& error) {
+      Throw(kFindingError, Located(error));
     } catch (const engine::Error& error) {
       Throw(kSimulationError, Located(error));
     }

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "engine/report.h"
 #include "ffi/json_text.h"
@@ -32,6 +33,7 @@ struct Session {
 std::mutex mutex;
 std::vector<std::shared_ptr<Session>> sessions;
 std::atomic<int64_t> blocks_done{0}, blocks_total{0};
+thread_local std::string failed_report;  // of the launch of this thread that findings ended
 
 std::shared_ptr<Session> Current() {
   std::lock_guard<std::mutex> lock(mutex);
@@ -40,12 +42,12 @@ std::shared_ptr<Session> Current() {
 
 std::string OrNull(const std::string& json) { return json.empty() ? "null" : json; }
 
-std::string ReportText(const Session& session, const LaunchName& name, int64_t grid, const engine::LaunchReport& report,
-                       const std::string& error) {
+std::string ReportText(const std::string& options, const LaunchName& name, int64_t grid,
+                       const engine::LaunchReport& report, const std::string& error) {
   std::string notes;
   for (const std::string& note : report.notes) notes += (notes.empty() ? "" : ", ") + Quoted(note);
   return "{\"kernel\": " + Quoted(name.kernel) + ", \"grid\": " + std::to_string(grid) +
-         ", \"file\": " + Quoted(name.file) + ", \"text\": " + Quoted(name.text) + ", \"options\": " + session.options +
+         ", \"file\": " + Quoted(name.file) + ", \"text\": " + Quoted(name.text) + ", \"options\": " + options +
          ", \"error\": " + (error.empty() ? "null" : Quoted(error)) + ", \"notes\": [" + notes +
          "], \"stats\": " + StatsText(report.stats) + ", \"findings\": " + engine::FindingsJson(report.findings) +
          ", \"timing\": " + OrNull(report.timing) + ", \"timeline\": " + OrNull(report.timeline) +
@@ -94,15 +96,14 @@ void LaunchInSession(const engine::Program& program, const LaunchName& name, con
   options.check = checks.check, options.policy = checks.policy, options.policy_seed = checks.seed;
   blocks_done = 0, blocks_total = grid;
   options.blocks_done = &blocks_done;
-  if (!session) {
-    engine::Launch(program, name.kernel, args, grid, options, stats);
-    return;
-  }
-  options.timing = session->timing, options.timeline = session->timeline, options.max_events = session->max_events;
   engine::LaunchReport report;
   options.report = &report;
+  if (session) {
+    options.timing = session->timing, options.timeline = session->timeline, options.max_events = session->max_events;
+  }
   const auto keep = [&](const std::string& error) {
-    std::string text = ReportText(*session, name, grid, report, error);
+    if (!session) return;
+    std::string text = ReportText(session->options, name, grid, report, error);
     std::lock_guard<std::mutex> lock(mutex);
     session->reports.push_back(std::move(text));
   };
@@ -114,7 +115,9 @@ void LaunchInSession(const engine::Program& program, const LaunchName& name, con
   }
   if (stats) *stats = report.stats;
   keep("");
-  if (session->raise && !report.findings.empty()) throw engine::FindingError(name.kernel, name.file, report.findings);
+  if ((session && !session->raise) || report.findings.empty()) return;
+  failed_report = ReportText(session ? session->options : OptionsText(), name, grid, report, "");
+  throw engine::FindingError(name.kernel, name.file, report.findings);
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {
@@ -122,6 +125,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tilelang_pto.sim_session_begin", [](tf::String options) { Begin(std::string(options)); })
       .def("tilelang_pto.sim_session_end", [] { return tf::String(End()); })
       .def("tilelang_pto.sim_session_reports", [] { return tf::String(Reports()); })
+      .def("tilelang_pto.sim_failed_report", [] { return tf::String(std::exchange(failed_report, "")); })
       .def("tilelang_pto.sim_progress", [] { return tf::Array<int64_t>({blocks_done.load(), blocks_total.load()}); });
 }
 

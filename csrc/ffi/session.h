@@ -14,8 +14,8 @@ struct LaunchName {
 };
 
 // Runs a launch with the options of the innermost session, which keeps a report of it, or with those that the
-// environment asks for. Throws engine::Error; also for a finding, unless the session only reports them. Throws
-// BadSetting.
+// environment asks for. Throws engine::Error, engine::FindingError for a finding unless the session only reports
+// them: then tilelang_pto.sim_failed_report gives this thread the report of the launch. Throws BadSetting.
 void LaunchInSession(const engine::Program& program, const LaunchName& name, const std::vector<engine::Arg>& args,
                      int64_t grid, engine::LaunchOptions options, engine::LaunchStats* stats);
 

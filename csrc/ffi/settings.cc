@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "ffi/json_text.h"
+
 namespace pto::ffi {
 namespace {
 
@@ -81,6 +83,16 @@ SimulationChecks ParseChecks(const std::string& check, const std::string& policy
 
 SimulationChecks ChecksFromEnvironment() {
   return ParseChecks(Read("TILELANG_PTO_SIM_CHECK"), Read("TILELANG_PTO_SIM_POLICY"));
+}
+
+std::string OptionsText() {
+  const auto named = [](const char* name, const std::string& otherwise) {
+    const std::string text = Read(name);
+    return Quoted(text.empty() ? otherwise : text);
+  };
+  return "{\"check\": " + named("TILELANG_PTO_SIM_CHECK", "full") +
+         ", \"policy\": " + named("TILELANG_PTO_SIM_POLICY", "late") +
+         ", \"race\": \"raise\", \"timing\": false, \"timeline\": false, \"max_events\": 1}";
 }
 
 engine::MadOrder MadOrder() {

@@ -36,6 +36,9 @@ SimulationChecks ParseChecks(const std::string& check, const std::string& policy
 // TILELANG_PTO_SIM_CHECK and TILELANG_PTO_SIM_POLICY.
 SimulationChecks ChecksFromEnvironment();
 
+// What they say as the options of a session, in JSON.
+std::string OptionsText();
+
 // TILELANG_PTO_MAD_ORDER: how a mad adds its products.
 engine::MadOrder MadOrder();
 

@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/float16.h"
+#include "engine/report.h"
 #include "engine/timing_figures.h"
 #include "ffi/json_text.h"
 #include "ffi/session.h"
@@ -111,6 +112,8 @@ std::string Launch(const tf::Bytes& bytes, const std::string& name, const tf::Ar
     return StatsText(stats);
   } catch (const ffi::BadSetting& bad) {
     return "{\"setting\": {\"message\": " + Quoted(bad.message) + ", \"advice\": " + Quoted(bad.advice) + "}}";
+  } catch (const engine::FindingError&) {
+    return "{\"finding\": true}";
   } catch (const engine::Error& e) {
     return ErrorText(e);
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,12 +11,13 @@ import sync_kernels
 import torch
 from sync_kernels import CLEAN, LOAD, RACY, READ
 
-from tilelang_pto import RaceError, SimulationError, sim
+from tilelang_pto import FindingError, RaceError, SimulationError, sim
 from tilelang_pto.runtime.abi import AbiParameter, KernelAbi
 from tilelang_pto.runtime.module import create_module
 from tilelang_pto.sim import SessionReport
 from tilelang_pto.sim.report import Traffic
 
+UNWRITTEN = CLEAN.replace("pto.mte_ub_gm(out, ", "pto.mte_ub_gm(pto.addptr(out, 16384), ")
 EXPECTED = np.arange(4096, dtype=np.float32) * 2
 
 
@@ -87,6 +89,31 @@ def test_a_race_raises(make):
     assert len(s.report.findings) == 1
 
 
+def test_a_race_raises_the_same_without_a_session(make):
+    call = make(RACY)
+    with pytest.raises(RaceError) as inside, sim.session():
+        call()
+    for _ in range(2):
+        with pytest.raises(RaceError) as outside:
+            call()
+        assert str(outside.value) == str(inside.value)
+
+
+def test_each_thread_gets_the_error_of_its_own_launch(make):
+    calls = [make(RACY), make(UNWRITTEN)]
+
+    def error(number: int) -> str:
+        with pytest.raises(FindingError) as caught:
+            calls[number % 2]()
+        return str(caught.value)
+
+    with ThreadPoolExecutor(4) as pool:
+        errors = list(pool.map(error, range(16)))
+    assert len(set(errors)) == 2
+    for number, text in enumerate(errors):
+        assert text.startswith("uninitialised" if number % 2 else "race, write after read: no V->MTE2")
+
+
 def test_other_errors_stay_what_they_are(make):
     call = make(RACY.replace('pto.wait_flag("MTE2", "V", event_id=step)', 'pto.wait_flag("MTE2", "V", event_id=step + 2)'))
     with pytest.raises(SimulationError) as caught, sim.session() as s:
@@ -110,10 +137,9 @@ def test_nothing_is_left_of_a_session(make):
 
 
 def test_storing_what_nobody_has_written():
-    text = CLEAN.replace("pto.mte_ub_gm(out, ", "pto.mte_ub_gm(pto.addptr(out, 16384), ")
-    store = 1 + next(n for n, line in enumerate(text.split("\n")) if "mte_ub_gm" in line)
+    store = 1 + next(n for n, line in enumerate(UNWRITTEN.split("\n")) if "mte_ub_gm" in line)
     with sim.session(race="report") as s:
-        sync_kernels.run(text)
+        sync_kernels.run(UNWRITTEN)
     (finding,) = s.report.findings
     assert finding.kind == "uninitialised"
     places = [place for place in (finding.first, finding.second) if place is not None]

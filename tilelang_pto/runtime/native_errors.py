@@ -6,6 +6,7 @@ import re
 
 import tvm_ffi
 
+from tilelang_pto import _native
 from tilelang_pto.errors import (
     ConfigurationError,
     FindingError,
@@ -16,6 +17,8 @@ from tilelang_pto.errors import (
     SurfaceError,
     UnsupportedError,
 )
+from tilelang_pto.sim.report.finding_text import finding_error
+from tilelang_pto.sim.report.reading import read_kernel
 
 __all__ = ["parse_error", "register"]
 
@@ -34,12 +37,10 @@ def _register(error_type: type[PtoError]) -> None:
     name = f"tilelang_pto.{error_type.__name__}"
 
     def rebuild(text: str) -> PtoError:
-        if error_type is SimulationError:
-            from tilelang_pto.sim.session import finding_behind
-
-            finding = finding_behind(text)
-            if finding is not None:
-                return finding
+        if error_type is FindingError:
+            report = _native.sim_failed_report()
+            if report:
+                return finding_error(read_kernel(report))
         return parse_error(error_type, text)
 
     # First the class, so that raising it in Python code under a native call finds the name; then the function that builds one

@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from types import TracebackType
 
 from tilelang_pto import _native
-from tilelang_pto.errors import ConfigurationError, FindingError
+from tilelang_pto.errors import ConfigurationError
 from tilelang_pto.sim.options import MAX_EVENTS, SimOptions
-from tilelang_pto.sim.report.finding_text import finding_error
 from tilelang_pto.sim.report.model import SessionReport
 
-__all__ = ["Session", "finding_behind", "session"]
+__all__ = ["Session", "session"]
 
 
 class Session:
@@ -105,10 +104,6 @@ class _Stack:
                 return [*session._parts, current]
             return list(session._parts)
 
-    def innermost(self) -> Session | None:
-        with self._lock:
-            return self._open[-1] if self._open else None
-
     def _close(self, session: Session) -> None:
         if session in self._open:
             inside = self._take_off(session)
@@ -136,20 +131,6 @@ class _Stack:
 
 
 _stack = _Stack()
-
-
-def finding_behind(message: str) -> FindingError | None:
-    """What the check found in the launch that has just been ended with ``message``.
-
-    The library ends a launch with the sentence of its first finding; the report of the launch has both places of it.
-    """
-    innermost = _stack.innermost()
-    if innermost is None or innermost.options.race != "raise":
-        return None
-    kernels = innermost.report.kernels
-    if not kernels or kernels[-1].error is not None or not kernels[-1].findings or kernels[-1].findings[0].message not in message:
-        return None
-    return finding_error(kernels[-1])
 
 
 def session(
