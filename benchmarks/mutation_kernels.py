@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from captured_launches import Launch, capture
@@ -314,7 +315,8 @@ def _recompute() -> None:
 
 
 def _engram() -> Iterator[Kernel]:
-    engram = _tile_kernels().engram
+    package = _tile_kernels()
+    engram = package.engram
     from tile_kernels.torch.engram import engram_hash_ref, make_offsets
 
     n, heads, hidden, columns = 23, 4, 2560, 512
@@ -327,7 +329,9 @@ def _engram() -> Iterator[Kernel]:
 
     def gate_backward(options: dict[str, Any]) -> None:
         _, *saved = engram.engram_gate_fwd(x.clone(), kv, weight, EPS, EPS)
-        gradients = engram.engram_gate_bwd(bf16(n, heads, hidden, seed=4), x, kv, weight, *saved, EPS, **options)
+        cores = heads // 2  # cube cores; it wants a vector core for each stream
+        with mock.patch.object(package.config, "_num_sms", cores):
+            gradients = engram.engram_gate_bwd(bf16(n, heads, hidden, seed=4), x, kv, weight, *saved, EPS, **options)
         written(*gradients[:2])
 
     multipliers = torch.randint(-(1 << 40), 1 << 40, (2, 3), generator=torch.Generator().manual_seed(5))
@@ -356,7 +360,7 @@ def _engram() -> Iterator[Kernel]:
     matrix = f32(rows, columns, seed=17), f32(rows, seed=18).abs() + 1, f32(columns, seed=19).abs() + 1
 
     def step() -> None:
-        written(engram.engram_sinkhorn_step(*[tensor.clone() for tensor in matrix], EPS))
+        written(*engram.engram_sinkhorn_step(*[tensor.clone() for tensor in matrix], EPS))
 
     def step_reduce() -> None:
         out = empty(columns)
