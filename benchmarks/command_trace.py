@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from command_accesses import PIPES, WHOLE, Access, TraceError, Units, command_accesses, units_of, vector_range
+from index_registers import active_lanes, index_register
 
 from tilelang_pto.sim.program import Function, Operation, Program, Region
 from tilelang_pto.sim.run import element_bytes
@@ -28,6 +29,9 @@ SYNCHRONISATION = {
 LARGEST_TRACE = 2_000_000
 
 
+_Lanes = tuple[np.ndarray, np.ndarray, int]
+
+
 class Step(NamedTuple):
     """An access inside a vector function, or a barrier there (without bytes).
 
@@ -36,14 +40,14 @@ class Step(NamedTuple):
         kind: ``vector``, ``scalar`` or ``thread``: what kind of instruction accesses; ``more bytes``: of the threads of the step before;
             ``barrier``.
         access: the bytes; of all threads together.
-        lanes: for threads: first byte of each and its number; None where it is not known.
+        lanes: of threads, of gathers and of scatters: first byte of each lane, its number, bytes of a lane; None where it is not known.
         uses: set of numbers of the loads whose values the instruction uses, as bits.
     """
 
     operation: Operation
     kind: str
     access: Access | None
-    lanes: tuple[np.ndarray, np.ndarray, int] | None
+    lanes: _Lanes | None
     uses: int
 
 
@@ -397,7 +401,7 @@ class _Core:
 
 
 class _Vector:
-    """A vecscope. Registers hold nothing, except that masks know how many first lanes are active."""
+    """A vecscope. Of registers those are known that indices are computed in (:mod:`index_registers`)."""
 
     def __init__(self, core: _Core, op: Operation) -> None:
         self.core, self.op = core, op
@@ -443,16 +447,35 @@ class _Vector:
             access = core.place(kind.space, core.moved(pointer, offset, element_bytes(kind.dtype)), size, code == "store")
             self.access(op, "scalar", access)
         elif code.startswith(("vld", "vst", "plds", "pst", "vgather", "vscatter", "vsldb", "vsstb")) and code != "vstar":
-            self.access(op, "vector", self.range_of(op, values))
+            lanes = self.lanes_of(op, values)
+            self.access(op, "vector", self.range_of(op, values) if lanes is None else self.around(op, lanes), lanes)
+        elif code.startswith("v") and len(op.results) == 1:
+            types = core.types
+            core.define(op, index_register(op, values, [types[value] for value in op.operands], types[op.results[0]]))
         else:
             return False
         return True
 
-    def access(self, op: Operation, kind: str, access: Access) -> None:
+    def lanes_of(self, op: Operation, values: Sequence[Any]) -> _Lanes | None:
+        """Places of the active lanes of a gather or scatter."""
+        if op.opcode not in ("vgather2", "vscatter") or any(value is None for value in values[-3:]):
+            return None
+        pointer, index, mask = values[-3:]
+        kind = self.core.types[op.operands[-3]]
+        active = active_lanes(mask, len(index))
+        size = element_bytes(kind.dtype)
+        return pointer + index[active] * size, np.flatnonzero(active), size
+
+    def around(self, op: Operation, lanes: _Lanes) -> Access:
+        begins, _, size = lanes
+        ends = (int(begins.min()), int(begins.max()) + size) if begins.size else (0, 0)
+        return Access(self.core.ub, *ends, op.opcode == "vscatter")
+
+    def access(self, op: Operation, kind: str, access: Access, lanes: _Lanes | None = None) -> None:
         uses = 0
         for operand in op.operands:
             uses |= self.core.uses.get(operand, 0)
-        self.steps.append(Step(op, kind, access, None, uses))
+        self.steps.append(Step(op, kind, access, lanes, uses))
         self.core.define(op, *[None] * len(op.results))
         if not access.write:
             for result in op.results:
@@ -469,7 +492,8 @@ class _Vector:
         known = isinstance(pointer, int) and offset is not None
         if not known or op.opcode.startswith(("vgather", "vscatter", "vsldb", "vsstb")):
             return Access(core.ub, 0, WHOLE, write)
-        lanes = values[-1] if core.types[op.operands[-1]].kind == "mask" else None
+        mask = values[-1] if core.types[op.operands[-1]].kind == "mask" else None
+        lanes = mask if isinstance(mask, int) else None
         return Access(core.ub, *vector_range(op, pointer, int(offset), element_bytes(kind.dtype), lanes), write)
 
 

@@ -332,9 +332,21 @@ def _conflicting_steps(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
         for item in group:
             active = [each for each in active if each[1] > item[0]]
             for each in active:
-                if each[2] or item[2]:
+                if (each[2] or item[2]) and _bytes_in_common(steps[each[3]], steps[item[3]]):
                     yield min(each[3], item[3]), max(each[3], item[3])
             active.append(item)
+
+
+def _bytes_in_common(one: Step, other: Step) -> bool:
+    """Whether two steps whose ranges meet have a byte in common."""
+    if one.lanes is not None and other.lanes is not None:
+        return bool(np.intersect1d(_owners(one.lanes)[0], _owners(other.lanes)[0]).size)
+    scattered, whole = (one, other) if one.lanes is not None else (other, one)
+    if scattered.lanes is None:
+        return True
+    assert whole.access is not None
+    touched, _ = _owners(scattered.lanes)
+    return bool(((touched >= whole.access.begin) & (touched < whole.access.end)).any())
 
 
 def _judge_threads(mutant: Mutant, functions: Iterable[Sequence[Step]]) -> Verdict:
