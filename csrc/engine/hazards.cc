@@ -90,7 +90,15 @@ void HazardMonitor::Signal(const Core& core, Pipe pipe, const SyncPoint& p) {
   const int slot = core.slot(), agent = AgentOf(core, pipe);
   switch (p.kind) {
     case SyncPoint::kFlag:
-      CheckSet(core, agent, p);
+      if (pipe == kPipeS) {
+        const Running before = running_;  // of a command that had to stay
+        Begin(core, agent, &core.function().code, p.set, *core.progress().instructions);
+        CheckSet(core, agent, p);
+        End();
+        running_ = before;
+      } else {
+        CheckSet(core, agent, p);
+      }
       flags_[slot][p.a][p.b][p.c].clock = Snapshot(agent);
       break;
     case SyncPoint::kToken:
@@ -463,7 +471,7 @@ void HazardMonitor::Conflict(int agent, uint32_t granule, const Record& r, uint3
 void HazardMonitor::CheckSet(const Core& core, int agent, const SyncPoint& p) {
   const uint32_t waited = flags_[core.slot()][p.a][p.b][p.c].waited;
   const int waiter = core.slot() * kPipes + p.b;
-  if (!waited || p.a == kPipeS || agents_[agent].knows.at[waiter] >= waited) return;
+  if (!waited || agents_[agent].knows.at[waiter] >= waited) return;
   const uint32_t seq = agents_[agent].done + 1;
   const Executed &wait = executed_[waiter][waited - 1], &set = executed_[agent][seq - 1];
   const Sides sides{wait.inst, set.inst, 2000, waited, seq};

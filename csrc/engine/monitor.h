@@ -53,6 +53,7 @@ struct SyncPoint {
   };
   Kind kind;
   int a = 0, b = 0, c = 0;
+  const Inst* set = nullptr;  // of a flag that is set
 };
 
 class Monitor {

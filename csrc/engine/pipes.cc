@@ -134,7 +134,7 @@ void Core::SetFlag(const Inst* in, Pipe src, Pipe dst, int id) {
     Fail(in, "flag " + FlagName(src, dst, id) + " is set again before any wait for it", kPipeNames[src]);
   }
   flags_[src][dst] |= bit;
-  Signal(src, {SyncPoint::kFlag, src, dst, id});
+  Signal(src, {SyncPoint::kFlag, src, dst, id, in});
 }
 
 // --- instructions ---

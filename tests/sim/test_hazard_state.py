@@ -59,6 +59,35 @@ def test_flags_out_of_step_under_the_eager_policy() -> None:
     assert messages == ["flag MTE2->V 0 is set again before any wait for it", "deadlock: V waits for flag MTE2->V 0 (line 13)"]
 
 
+ROUNDS = """\
+with pto.for_(0, 3, step=1) as i:
+    pto.set_flag("{0}", "{1}")
+    pto.wait_flag("{0}", "{1}")
+"""
+BACK = '    pto.set_flag("{1}", "{0}")\n    pto.wait_flag("{1}", "{0}")\n'
+
+
+def flags_of_rounds(body: str, source: str, destination: str):
+    text = text_of(body.format(source, destination), VECTOR, "vector")
+    try:
+        return findings_of(text, VECTOR, "eager")[0]
+    except SimulationError as error:
+        return error.what
+
+
+@pytest.mark.parametrize(("source", "destination"), [("MTE2", "V"), ("V", "MTE3"), ("MTE3", "MTE2"), ("S", "MTE3"), ("S", "V")])
+def test_a_flag_that_may_be_set_again_before_its_wait(source: str, destination: str) -> None:
+    """Although each set is executed after the wait before it; a flag the other way tells the source that the wait is over."""
+    found = flags_of_rounds(ROUNDS, source, destination)
+    assert [(one.kind, one.memory) for one in found] == [("flag", f"{source}->{destination} 0")]
+    assert found[0].missing == f"no {destination}->{source} flag, token or barrier between them"
+    assert flags_of_rounds(ROUNDS + BACK, source, destination) == ()
+
+
+def test_the_scalar_unit_issues_a_set_behind_its_own_wait() -> None:
+    assert flags_of_rounds(ROUNDS, "V", "S") == ()
+
+
 def test_every_waiting_pipe_is_part_of_the_wait_graph() -> None:
     body = """\
 pto.wait_flag("MTE3", "MTE2")
