@@ -1,16 +1,9 @@
 #include "report.h"
 
+#include "json_text.h"
+
 namespace pto::engine {
 namespace {
-
-std::string Quoted(const std::string& s) {
-  std::string out = "\"";
-  for (const char ch : s) {
-    if (ch == '"' || ch == '\\') out += '\\';
-    out += ch;
-  }
-  return out + "\"";
-}
 
 std::string PlaceText(const AccessPlace& p, bool with_block) {
   std::string s = std::string(p.write ? "the write" : "the read") + " by " + p.op + " (line " + std::to_string(p.line) +

@@ -11,14 +11,16 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/json_text.h"
 #include "engine/report.h"
-#include "ffi/json_text.h"
 #include "ffi/settings.h"
 
 namespace pto::ffi {
 namespace {
 
 namespace tf = ::tvm::ffi;
+using engine::Quoted;
+using engine::StatsText;
 
 struct Session {
   SimulationChecks checks;

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "ffi/json_text.h"
+#include "engine/json_text.h"
 
 namespace pto::ffi {
 namespace {
@@ -88,7 +88,7 @@ SimulationChecks ChecksFromEnvironment() {
 std::string OptionsText() {
   const auto named = [](const char* name, const std::string& otherwise) {
     const std::string text = Read(name);
-    return Quoted(text.empty() ? otherwise : text);
+    return engine::Quoted(text.empty() ? otherwise : text);
   };
   return "{\"check\": " + named("TILELANG_PTO_SIM_CHECK", "full") +
          ", \"policy\": " + named("TILELANG_PTO_SIM_POLICY", "late") +

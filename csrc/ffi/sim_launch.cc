@@ -11,9 +11,9 @@
 
 #include "engine/engine.h"
 #include "engine/float16.h"
+#include "engine/json_text.h"
 #include "engine/report.h"
 #include "engine/timing_figures.h"
-#include "ffi/json_text.h"
 #include "ffi/session.h"
 #include "ffi/settings.h"
 
@@ -21,8 +21,8 @@ namespace pto {
 namespace {
 
 namespace tf = tvm::ffi;
-using ffi::Quoted;
-using ffi::StatsText;
+using engine::Quoted;
+using engine::StatsText;
 
 // {"error": {...}}: the caller raises it with its parts.
 std::string ErrorText(const engine::Error& e) {

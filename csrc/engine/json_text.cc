@@ -1,8 +1,8 @@
-#include "ffi/json_text.h"
+#include "json_text.h"
 
 #include <cstdio>
 
-namespace pto::ffi {
+namespace pto::engine {
 
 std::string Quoted(const std::string& text) {
   std::string out = "\"";
@@ -21,7 +21,7 @@ std::string Quoted(const std::string& text) {
   return out + "\"";
 }
 
-std::string StatsText(const engine::LaunchStats& s) {
+std::string StatsText(const LaunchStats& s) {
   std::string out = "{";
   auto add = [&](const char* key, int64_t value) {
     out += (out.size() > 1 ? ", " : "") + Quoted(key) + ": " + std::to_string(value);
@@ -39,4 +39,4 @@ std::string StatsText(const engine::LaunchStats& s) {
   return out + "}";
 }
 
-}  // namespace pto::ffi
+}  // namespace pto::engine

@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "engine/engine.h"
+#include "engine.h"
 
-namespace pto::ffi {
+namespace pto::engine {
 
 // A JSON string with its quotes.
 std::string Quoted(const std::string& text);
 
 // The counts of a launch as a JSON object.
-std::string StatsText(const engine::LaunchStats& stats);
+std::string StatsText(const LaunchStats& stats);
 
-}  // namespace pto::ffi
+}  // namespace pto::engine
