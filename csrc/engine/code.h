@@ -75,6 +75,7 @@ struct Code {
   size_t mask_bytes = 0;
   std::vector<LaneBuffer> lane_buffers;  // alloc_buffers of a simt region
   bool simt = false;
+  bool writes_gm = false;  // a simt region stores to GM, or has atomics there
   int dims[3] = {1, 1, 1};
   int threads = 1;
   int narrowest = 8;  // bytes of the narrowest element that a simt region accesses

@@ -126,9 +126,10 @@ std::vector<Finding> GmHistory::Races(std::vector<std::string>* notes) {
                            std::min(other.access->end, item.access->end));
       const auto key =
           std::make_tuple(f.first.line, f.second.line, f.first.write, f.second.write, f.first.block == f.second.block);
+      f.count = static_cast<int64_t>(other.access->times) * item.access->times;
       auto [known, fresh] = found.try_emplace(key, f);
       if (fresh) continue;
-      const int64_t count = known->second.count + 1;
+      const int64_t count = known->second.count + f.count;
       if (std::make_pair(f.first.block, f.second.block) <
           std::make_pair(known->second.first.block, known->second.second.block)) {
         known->second = f;

@@ -19,6 +19,7 @@ struct GmAccess {
   uint32_t clock = 0;    // number of what the pipe knew, in its block
   uint32_t command = 0;  // number of the command in its block
   uint32_t line = 0;     // number of the place in the code, in its block
+  uint32_t times = 1;    // how often
   Access access = Access::kRead;
 };
 

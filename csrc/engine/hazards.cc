@@ -12,13 +12,21 @@ bool IsScalarUnit(const Context& c) { return c.pipe[0] == 'S' && c.pipe[1] == 0;
 
 bool IsVectorCode(const Context& c) { return c.code != &c.core->function().code; }
 
+// Tells the executions of instructions apart.
+int64_t StepOf(const Context& c) { return c.counts[kCountNothing] + c.counts[kCountScalar] + c.counts[kCountVector]; }
+
 std::string Bytes(int64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
 
 }  // namespace
 
 HazardMonitor::HazardMonitor(const CompiledFunction& function, const LaunchOptions& options,
                              const BarrierClocks& barriers)
-    : function_(function), full_(options.check == Check::kFull), barriers_(barriers), shadow_(options.ub_bytes) {
+    : function_(function),
+      full_(options.check == Check::kFull),
+      barriers_(barriers),
+      flags_(kCoresOfBlock * kPipes * kPipes * kEventIds),
+      tokens_(kCoresOfBlock * BufferTokens::kIds * kPipes),
+      shadow_(options.ub_bytes) {
   for (int i = 0; i < IntraFlags::kVectorCores; ++i) {
     vector_order_.emplace_back(options.ub_bytes);
     thread_races_.emplace_back(options.ub_bytes);
@@ -34,10 +42,6 @@ void HazardMonitor::Reset(int64_t block) {
   for (int core = 0; core < kCoresOfBlock; ++core) {
     executions_[core].clear();
     scalar_[core].assign(1, Clock());
-    for (auto& source : flags_[core]) {
-      for (auto& destination : source) std::fill(std::begin(destination), std::end(destination), Flag());
-    }
-    for (auto& token : tokens_[core]) std::fill(std::begin(token), std::end(token), Clock());
     std::fill(std::begin(sets_[core]), std::end(sets_[core]), 0);
     std::fill(std::begin(waits_[core]), std::end(waits_[core]), 0);
   }
@@ -46,11 +50,14 @@ void HazardMonitor::Reset(int64_t block) {
       for (auto& flag : direction) flag.clear();
     }
   }
+  flags_.Clear();
+  tokens_.Clear();
   units_.clear();
   running_ = Running();
   shadow_.Reset();
   history_ = BlockHistory();
   history_.block = block;
+  gm_open_ = false;
   places_.clear();
 }
 
@@ -99,10 +106,10 @@ void HazardMonitor::Signal(const Core& core, Pipe pipe, const SyncPoint& p) {
       } else {
         CheckSet(core, agent, p);
       }
-      flags_[slot][p.a][p.b][p.c].clock = Snapshot(agent);
+      flags_[FlagNumber(slot, p)].clock = Snapshot(agent);
       break;
     case SyncPoint::kToken:
-      tokens_[slot][p.a][pipe].Join(Snapshot(agent));
+      tokens_[static_cast<size_t>((slot * BufferTokens::kIds + p.a) * kPipes + pipe)].Join(Snapshot(agent));
       break;
     case SyncPoint::kIntra:
       intra_[p.a][p.b][p.c].push_back(Snapshot(agent));
@@ -125,14 +132,17 @@ void HazardMonitor::Wait(const Core& core, Pipe pipe, const SyncPoint& p) {
   const int slot = core.slot(), agent = AgentOf(core, pipe);
   Clock clock;
   switch (p.kind) {
-    case SyncPoint::kFlag:
-      clock = flags_[slot][p.a][p.b][p.c].clock;
-      flags_[slot][p.a][p.b][p.c].waited = pipe == kPipeS ? 0 : agents_[agent].done + 1;
+    case SyncPoint::kFlag: {
+      Flag& flag = flags_[FlagNumber(slot, p)];
+      clock = flag.clock;
+      flag.waited = pipe == kPipeS ? 0 : agents_[agent].done + 1;
       break;
+    }
     case SyncPoint::kToken:
       // Two pairs on one pipe do not order it with itself.
       for (int other = 0; other < kPipes; ++other) {
-        if (other != pipe) clock.Join(tokens_[slot][p.a][other]);
+        if (other == pipe) continue;
+        clock.Join(tokens_[static_cast<size_t>((slot * BufferTokens::kIds + p.a) * kPipes + other)]);
       }
       break;
     case SyncPoint::kIntra:
@@ -192,6 +202,7 @@ void HazardMonitor::Begin(const Core& core, int agent, const Code* code, const I
 void HazardMonitor::End() {
   const int agent = running_.agent;
   Agent& a = agents_[agent];
+  CloseGm();
   if (full_) {
     shadow_.Fold(static_cast<uint8_t>(agent), a.done + 1,
                  [&](uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write, bool reach) {
@@ -233,6 +244,29 @@ void HazardMonitor::InCommand(const Context& c, const Inst* in, F f) {
 
 // --- accesses ---
 
+// c and in outlive what is returned.
+auto HazardMonitor::OrderConflict(const Context& c, const Inst* in, Memory memory, bool scalar, bool write) {
+  return [this, &c, in, memory, scalar, write](uint32_t earlier, bool earlier_write, int64_t from, int64_t to) {
+    const uint32_t seq = agents_[running_.agent].done + 1;
+    const Sides sides{&c.code->insts[earlier], in, 0, seq, seq};
+    if (Again(sides, from, to)) return;
+    Finding f;
+    f.kind = "race";
+    f.hazard = HazardName(earlier_write, write);
+    f.memory = kMemoryNames[static_cast<int>(memory)];
+    f.begin = from, f.end = to;
+    f.first = Place(running_.agent, seq, earlier, earlier_write);
+    f.second = Place(running_.agent, seq, Index(*c.code, in), write);
+    const bool earlier_scalar = c.code->insts[earlier].counter != kCountVector;
+    const auto name = [](bool is_scalar, bool writes) {
+      return std::string(is_scalar ? "" : "V") + (writes ? "ST" : "LD");
+    };
+    f.missing = "no mem_bar(\"" + name(earlier_scalar, earlier_write) + "_" + name(scalar, write) +
+                "\") between them in the vector function";
+    Report(sides, std::move(f));
+  };
+}
+
 void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes,
                           Access access) {
   if (bytes <= 0) return;
@@ -256,34 +290,44 @@ void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
       return;
     }
     const bool write = access != Access::kRead, scalar = in->counter != kCountVector;
-    vector_order_[static_cast<size_t>(c.core->sub_block)].Touch(
-        *c.code, inst, c.counts[kCountNothing] + c.counts[kCountScalar] + c.counts[kCountVector], scalar, write, offset,
-        bytes, [&](uint32_t earlier, bool earlier_write, int64_t from, int64_t to) {
-          const uint32_t seq = agents_[running_.agent].done + 1;
-          const Sides sides{&c.code->insts[earlier], in, 0, seq, seq};
-          if (Again(sides, from, to)) return;
-          Finding f;
-          f.kind = "race";
-          f.hazard = HazardName(earlier_write, write);
-          f.memory = kMemoryNames[static_cast<int>(memory)];
-          f.begin = from, f.end = to;
-          f.first = Place(running_.agent, agents_[running_.agent].done + 1, earlier, earlier_write);
-          f.second = Place(running_.agent, agents_[running_.agent].done + 1, inst, write);
-          const bool earlier_scalar = c.code->insts[earlier].counter != kCountVector;
-          const auto name = [](bool is_scalar, bool writes) {
-            return std::string(is_scalar ? "" : "V") + (writes ? "ST" : "LD");
-          };
-          f.missing = "no mem_bar(\"" + name(earlier_scalar, earlier_write) + "_" + name(scalar, write) +
-                      "\") between them in the vector function";
-          Report(sides, std::move(f));
-        });
+    vector_order_[static_cast<size_t>(c.core->sub_block)].Touch(*c.code, inst, StepOf(c), scalar, write, offset, bytes,
+                                                                OrderConflict(c, in, memory, scalar, write));
+  });
+}
+
+void HazardMonitor::TouchPlaces(const Context& c, const Inst* in, const int64_t* offsets, int count, int64_t bytes,
+                                Access access) {
+  InCommand(c, in, [&] {
+    const uint32_t inst = Index(*c.code, in);
+    // Neighbours together.
+    pieces_.clear();
+    for (int i = 0; i < count; ++i) {
+      const uint64_t offset = static_cast<uint64_t>(offsets[i]);
+      const uint32_t granule = static_cast<uint32_t>(offset / kGranule);
+      const uint32_t mask = GranuleMask(offset % kGranule, offset % kGranule + static_cast<uint64_t>(bytes));
+      if (!pieces_.empty() && pieces_.back().granule == granule) {
+        pieces_.back().mask |= mask;
+      } else {
+        pieces_.push_back({granule, mask});
+      }
+    }
+    shadow_.TouchPieces(c.ub_memory, pieces_, access, inst);
+    if (!full_) return;
+    const bool write = access != Access::kRead;
+    VectorOrder& order = vector_order_[static_cast<size_t>(c.core->sub_block)];
+    const int64_t step = StepOf(c);
+    if (order.TouchPieces(*c.code, inst, step, write, pieces_)) return;
+    for (int i = 0; i < count; ++i) {
+      order.Touch(*c.code, inst, step, false, write, offsets[i], bytes,
+                  OrderConflict(c, in, c.ub_memory, false, write));
+    }
   });
 }
 
 void HazardMonitor::TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) {
   if (!full_ || range.bytes <= 0) return;
   InCommand(c, in, [&] {
-    AddGm(c, in, range, access);
+    AddGm(c, BeginGm(c, in, access), range);
     if (!c.code->simt) return;
     // Of all threads.
     LaneAccess together;
@@ -303,13 +347,13 @@ void HazardMonitor::FindTensor(const Context& c, GmRange* range) {
   }
 }
 
-void HazardMonitor::AddGm(const Context& c, const Inst* in, GmRange range, Access access) {
-  FindTensor(c, &range);
+GmAccess HazardMonitor::BeginGm(const Context& c, const Inst* in, Access access) {
   Agent& a = agents_[running_.agent];
   if (!running_.gm_command) {
     const Executed& e = executed_[running_.agent].back();
     history_.commands.push_back({static_cast<uint8_t>(running_.agent), a.done + 1, e.issued, e.execution});
     running_.gm_command = static_cast<uint32_t>(history_.commands.size());
+    gm_repeats_.Begin();
   }
   if (!a.gm_clock) {
     history_.clocks.push_back(a.knows);
@@ -318,41 +362,55 @@ void HazardMonitor::AddGm(const Context& c, const Inst* in, GmRange range, Acces
   const uint32_t inst = Index(*c.code, in);
   auto [place, fresh] = places_.try_emplace({c.code, inst}, static_cast<uint32_t>(history_.places.size()));
   if (fresh) history_.places.push_back({c.code->debug[inst].op, c.code->debug[inst].line});
-  const uint64_t begin = reinterpret_cast<uintptr_t>(range.address), end = begin + static_cast<uint64_t>(range.bytes);
-  const uint32_t command = running_.gm_command - 1;
+  GmAccess entry;
+  entry.clock = a.gm_clock - 1, entry.command = running_.gm_command - 1, entry.line = place->second;
+  entry.access = access;
+  return entry;
+}
+
+void HazardMonitor::AddGm(const Context& c, GmAccess entry, GmRange range) {
+  entry.begin = reinterpret_cast<uintptr_t>(range.address);
+  entry.end = entry.begin + static_cast<uint64_t>(range.bytes);
   if (!history_.accesses.empty()) {
     GmAccess& last = history_.accesses.back();
-    if (last.command == command && last.end == begin && last.access == access && last.line == place->second) {
-      last.end = end;
+    if (last.command == entry.command && last.end == entry.begin && last.access == entry.access &&
+        last.line == entry.line) {
+      last.end = entry.end;
       return;
     }
   }
+  CloseGm();
   if (history_.accesses.size() >= kMostGmAccesses) {
     history_.cut = true;
     return;
   }
-  GmAccess entry;
-  entry.begin = begin, entry.end = end;
+  FindTensor(c, &range);
   entry.offset = range.offset, entry.tensor = range.tensor;
-  entry.clock = a.gm_clock - 1, entry.command = command, entry.line = place->second;
-  entry.access = access;
   history_.accesses.push_back(entry);
+  gm_open_ = c.code->simt;
+}
+
+void HazardMonitor::CloseGm() {
+  if (gm_open_) gm_repeats_.Fold(&history_.accesses);
+  gm_open_ = false;
 }
 
 void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAccess& access) {
   const uint32_t inst = Index(*c.code, in);
   const Memory memory = c.ub_memory;
   executed_[running_.agent].back().code = c.code;
+  if (c.mask.count == 0 || (access.gm && !full_)) return;
+  GmAccess entry;
+  if (access.gm) entry = BeginGm(c, in, access.access);
   // Runs of threads with adjacent bytes count as one access of the command.
   int64_t from = 0, to = 0;
   const auto flush = [&] {
     if (to == from) return;
     if (access.gm) {
-      if (!full_) return;
       GmRange range;
       range.address = reinterpret_cast<const uint8_t*>(reinterpret_cast<intptr_t>(access.base) + from);
       range.tensor = access.tensor, range.offset = access.tensor ? from : 0, range.bytes = to - from;
-      AddGm(c, in, range, access.access);
+      AddGm(c, entry, range);
     } else {
       shadow_.Touch(memory, from, to - from, access.access, inst, false);
     }
@@ -373,6 +431,7 @@ void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAcces
 
 // `at`: the one place of all active threads, null when each has its own.
 void HazardMonitor::CheckThreads(const Context& c, uint32_t inst, const LaneAccess& access, const int64_t* at) {
+  if (access.gm && !c.code->writes_gm) return;  // threads that only read do not race
   ThreadRaces& races = thread_races_[static_cast<size_t>(c.core->sub_block)];
   if (!running_.lanes) {
     running_.lanes = true;
@@ -469,7 +528,7 @@ void HazardMonitor::Conflict(int agent, uint32_t granule, const Record& r, uint3
 }
 
 void HazardMonitor::CheckSet(const Core& core, int agent, const SyncPoint& p) {
-  const uint32_t waited = flags_[core.slot()][p.a][p.b][p.c].waited;
+  const uint32_t waited = flags_[FlagNumber(core.slot(), p)].waited;
   const int waiter = core.slot() * kPipes + p.b;
   if (!waited || agents_[agent].knows.at[waiter] >= waited) return;
   const uint32_t seq = agents_[agent].done + 1;

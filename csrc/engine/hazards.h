@@ -16,6 +16,8 @@
 #include "clock.h"
 #include "cube_memory.h"
 #include "gm_history.h"
+#include "gm_repeats.h"
+#include "paged_array.h"
 #include "report.h"
 #include "shadow.h"
 #include "thread_races.h"
@@ -51,6 +53,8 @@ class HazardMonitor final : public Monitor {
   void Signal(const Core& core, Pipe pipe, const SyncPoint& point) override;
   void Wait(const Core& core, Pipe pipe, const SyncPoint& point) override;
   void Touch(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes, Access access) override;
+  void TouchPlaces(const Context& c, const Inst* in, const int64_t* offsets, int count, int64_t bytes,
+                   Access access) override;
   void TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) override;
   void TouchLanes(const Context& c, const Inst* in, const LaneAccess& access) override;
   void SyncThreads(const Context& c, const Inst* in) override;
@@ -85,8 +89,14 @@ class HazardMonitor final : public Monitor {
   // An access of the scalar unit, outside any command, counts as a command of its own.
   template <class F>
   void InCommand(const Context& c, const Inst* in, F f);
-  void AddGm(const Context& c, const Inst* in, GmRange range, Access access);
+  // Notes that the running command accesses GM by an instruction; what is common to its accesses.
+  GmAccess BeginGm(const Context& c, const Inst* in, Access access);
+  void AddGm(const Context& c, GmAccess entry, GmRange range);
+  // The last access is complete.
+  void CloseGm();
   static void FindTensor(const Context& c, GmRange* range);
+  // What vector_order_ calls for two accesses of the running vector function.
+  auto OrderConflict(const Context& c, const Inst* in, Memory memory, bool scalar, bool write);
   void CheckThreads(const Context& c, uint32_t inst, const LaneAccess& access, const int64_t* at);
   void Conflict(int agent, uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write, bool reach);
   // The two sides of a finding as they are found, by their instructions; a pair is put into words once.
@@ -130,16 +140,22 @@ class HazardMonitor final : public Monitor {
     Clock clock;
     uint32_t waited = 0;  // number of the command that waited for it last; 0: none has
   };
-  Flag flags_[kCoresOfBlock][kPipes][kPipes][kEventIds];
-  Clock tokens_[kCoresOfBlock][BufferTokens::kIds][kPipes];  // by who released
+  static size_t FlagNumber(int slot, const SyncPoint& p) {
+    return static_cast<size_t>(((slot * kPipes + p.a) * kPipes + p.b) * kEventIds + p.c);
+  }
+  PagedArray<Flag, kEventIds> flags_;
+  PagedArray<Clock, kPipes> tokens_;  // by core, id and who released
   std::deque<Clock> intra_[IntraFlags::kVectorCores][2][IntraFlags::kIds];
   std::map<std::pair<int, int>, Clock> units_;
   uint32_t sets_[kCoresOfBlock][kBarriers] = {}, waits_[kCoresOfBlock][kBarriers] = {};
   Running running_;
   Shadow shadow_;
+  std::vector<Piece> pieces_;              // of the running gather or scatter
   std::vector<VectorOrder> vector_order_;  // of each vector core
   std::vector<ThreadRaces> thread_races_;
   BlockHistory history_;
+  GmRepeats gm_repeats_;  // of the running command
+  bool gm_open_ = false;  // the last access to GM may be a repeated one, and may still grow
   std::map<std::pair<const Code*, uint32_t>, uint32_t> places_;
   std::map<std::tuple<int, int, int, int, std::string, std::string>, Found> findings_;
   std::unordered_map<Sides, Found*, HashSides> known_;

@@ -72,6 +72,9 @@ class Monitor {
 
   // Accesses of the command that runs, or of the scalar unit when none does.
   virtual void Touch(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes, Access access) = 0;
+  // The same for an instruction of a vecscope that accesses `count` places, none of which crosses 32 bytes.
+  virtual void TouchPlaces(const Context& c, const Inst* in, const int64_t* offsets, int count, int64_t bytes,
+                           Access access) = 0;
   virtual void TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) = 0;
   virtual void TouchLanes(const Context& c, const Inst* in, const LaneAccess& access) = 0;
   // syncthreads of a simt region.

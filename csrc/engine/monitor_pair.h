@@ -30,6 +30,11 @@ class MonitorPair final : public Monitor {
     first_.Touch(c, in, memory, offset, bytes, access);
     second_.Touch(c, in, memory, offset, bytes, access);
   }
+  void TouchPlaces(const Context& c, const Inst* in, const int64_t* offsets, int count, int64_t bytes,
+                   Access access) override {
+    first_.TouchPlaces(c, in, offsets, count, bytes, access);
+    second_.TouchPlaces(c, in, offsets, count, bytes, access);
+  }
   void TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) override {
     first_.TouchGm(c, in, range, access);
     second_.TouchGm(c, in, range, access);

@@ -16,14 +16,32 @@ inline int64_t Base(Context& c, const Inst* in, int64_t alignment) {
   return base;
 }
 
-inline uint8_t* Element(Context& c, const Inst* in, int64_t base, uint64_t index, int64_t bytes, Access access) {
-  const int64_t address = base + static_cast<int64_t>(index) * bytes;
-  if (__builtin_expect(address < 0 || address > c.ub_bytes - bytes, 0)) {
-    c.FailUb(in, address, bytes);
+// What the active lanes of an instruction access, for the monitor.
+template <int kMost>
+class Places {
+ public:
+  Places(const Context& c, const Inst* in, int64_t bytes) : c_(c), in_(in), bytes_(bytes) {}
+
+  // The element of one lane.
+  uint8_t* At(int64_t base, uint64_t index) {
+    const int64_t address = base + static_cast<int64_t>(index) * bytes_;
+    if (__builtin_expect(address < 0 || address > c_.ub_bytes - bytes_, 0)) c_.FailUb(in_, address, bytes_);
+    if (__builtin_expect(c_.monitor != nullptr, 0)) offsets_[count_++] = address;
+    return c_.ub + address;
   }
-  if (__builtin_expect(c.monitor != nullptr, 0)) c.monitor->Touch(c, in, c.ub_memory, address, bytes, access);
-  return c.ub + address;
-}
+  void Tell(Access access) const {
+    if (__builtin_expect(c_.monitor != nullptr, 0)) {
+      c_.monitor->TouchPlaces(c_, in_, offsets_, count_, bytes_, access);
+    }
+  }
+
+ private:
+  const Context& c_;
+  const Inst* const in_;
+  const int64_t bytes_;
+  int64_t offsets_[kMost];
+  int count_ = 0;
+};
 
 // Lane i of the indices' width: element[index[i]], zero extended. Inactive lanes are 0 and access nothing.
 // d: register, a: pointer, b: indices, c: mask
@@ -32,13 +50,15 @@ const Inst* Gather(Context& c, const Inst* in) {
   const int64_t base = Base(c, in, sizeof(T));
   const I* index = c.V<I>(in->b);
   const uint64_t* m = c.M(in->c);
+  Places<kLanes<I>> places(c, in, sizeof(T));
   I out[kLanes<I>] = {};
   for (int i = 0; i < kLanes<I>; ++i) {
     if (!LaneActive<sizeof(I)>(m, i)) continue;
     T value;
-    std::memcpy(&value, Element(c, in, base, index[i], sizeof(T), Access::kRead), sizeof(T));
+    std::memcpy(&value, places.At(base, index[i]), sizeof(T));
     out[i] = value;
   }
+  places.Tell(Access::kRead);
   std::memcpy(c.v + in->d, out, kVectorBytes);
   return in + 1;
 }
@@ -67,11 +87,13 @@ const Inst* Scatter(Context& c, const Inst* in) {
   const int64_t base = Base(c, in, sizeof(T));
   const I *index = c.V<I>(in->b), *value = c.V<I>(in->d);
   const uint64_t* m = c.M(in->c);
+  Places<kLanes<I>> places(c, in, sizeof(T));
   for (int i = 0; i < kLanes<I>; ++i) {
     if (!LaneActive<sizeof(I)>(m, i)) continue;
     const T x = static_cast<T>(value[i]);
-    std::memcpy(Element(c, in, base, index[i], sizeof(T), Access::kWrite), &x, sizeof(T));
+    std::memcpy(places.At(base, index[i]), &x, sizeof(T));
   }
+  places.Tell(Access::kWrite);
   // Of several lanes with one target any may win on the hardware. Where they differ, a lane no longer finds its value.
   for (int i = 0; i < kLanes<I>; ++i) {
     if (!LaneActive<sizeof(I)>(m, i)) continue;

@@ -89,6 +89,7 @@ void CompileAtomic(Builder& b, const Op& op) {
   }
   b.ExpectSame(value, op.results[0]);
   b.code().narrowest = std::min(b.code().narrowest, ByteSize(p.dtype));
+  b.code().writes_gm |= p.space == Space::kGm;
   DType t = p.dtype;
   const std::string signedness = b.TextAttribute(op, "signedness", "");
   b.Expect(signedness.empty() || signedness == "signed" || signedness == "unsigned",

@@ -273,6 +273,7 @@ void CompileAccess(Builder& b, const Op& op, bool load) {
            "only scalars and short vectors can be loaded and stored");
   const int bytes = ByteSize(p.dtype);
   b.code().narrowest = std::min(b.code().narrowest, bytes);
+  b.code().writes_gm |= !load && p.space == Space::kGm;
   b.Expect(ByteSize(v.dtype) == bytes, std::string("a ") + Name(v.dtype) + " through a pointer to " + Name(p.dtype));
   b.Expect(b.IntegerAttribute(op, "bypass", 0) == 0, "the uncached forms do not exist in a simt region");
   const uint32_t n = v.kind == Kind::kShortVector ? v.lanes : 1;

@@ -6,32 +6,38 @@
 
 namespace pto::engine {
 
-Shadow::Shadow(int64_t ub_bytes) {
+namespace {
+
+std::array<uint32_t, static_cast<size_t>(Memory::kMemories) + 1> FirstGranules(int64_t ub_bytes) {
   const int64_t sizes[] = {ub_bytes,      ub_bytes,      kL1Bytes,  kL0Bytes,   kL0Bytes,
                            kL0ScaleBytes, kL0ScaleBytes, kL0cBytes, kBiasBytes, kFixpipeBytes};
+  std::array<uint32_t, static_cast<size_t>(Memory::kMemories) + 1> first{};
   for (size_t i = 0; i < static_cast<size_t>(Memory::kMemories); ++i) {
-    first_[i + 1] = first_[i] + static_cast<uint32_t>((sizes[i] + kCell - 1) / kCell * kCellGranules);
+    first[i + 1] = first[i] + static_cast<uint32_t>((sizes[i] + kCell - 1) / kCell * kCellGranules);
   }
-  records_.resize(first_.back());
-  known_.resize(first_.back());
-  pending_.resize(first_.back() / kCellGranules);
+  return first;
 }
 
+}  // namespace
+
+Shadow::Shadow(int64_t ub_bytes) : first_(FirstGranules(ub_bytes)), cells_(first_.back() / kCellGranules) {}
+
 void Shadow::Reset() {
-  for (const uint32_t granule : touched_) records_[granule].clear();
-  std::fill(known_.begin(), known_.end(), 0);
-  touched_.clear();
   Discard();
+  for (const uint32_t number : used_) {
+    Cell& cell = cells_[number];
+    std::fill(std::begin(cell.known), std::end(cell.known), 0);
+    for (Records& records : cell.records) records.clear();
+    cell.used = false;
+  }
+  used_.clear();
 }
 
 // All 256 bytes of a cell.
-bool Shadow::TouchCell(uint32_t cell, Access access, uint32_t inst, bool strict) {
-  Pending& p = pending_[cell];
-  if (!p.dirty) {
-    p.dirty = true;
-    dirty_.push_back(cell);
-  }
-  uint32_t* const known = &known_[cell * kCellGranules];
+bool Shadow::TouchCell(uint32_t number, Access access, uint32_t inst, bool strict) {
+  Cell& cell = Dirty(number);
+  Pending& p = cell.pending;
+  uint32_t* const known = cell.known;
   uint32_t some = 0, all = ~0u;
   if (access == Access::kRead || access == Access::kAtomic) {
     for (int i = 0; i < kCellGranules; ++i) some |= known[i], all &= known[i];
@@ -46,7 +52,7 @@ bool Shadow::TouchCell(uint32_t cell, Access access, uint32_t inst, bool strict)
   return access != Access::kAtomic || (strict ? all == ~0u : some != 0);
 }
 
-bool Shadow::Touch(Memory memory, int64_t offset, int64_t bytes, Access access, uint32_t inst, bool strict) {
+bool Shadow::TouchMany(Memory memory, int64_t offset, int64_t bytes, Access access, uint32_t inst, bool strict) {
   if (bytes <= 0) return true;
   const uint32_t base = first_[static_cast<size_t>(memory)];
   const bool read = access == Access::kRead || access == Access::kAtomic;
@@ -59,26 +65,10 @@ bool Shadow::Touch(Memory memory, int64_t offset, int64_t bytes, Access access, 
       continue;
     }
     const int64_t from = at % kGranule, to = std::min(kGranule, from + end - at);
-    const uint32_t granule = base + static_cast<uint32_t>(at / kGranule), mask = GranuleMask(from, to);
-    const uint32_t cell = granule / kCellGranules, i = granule % kCellGranules;
-    Pending& p = pending_[cell];
-    if (!p.dirty) {
-      p.dirty = true;
-      dirty_.push_back(cell);
-    }
-    if (read) {
-      const uint32_t known = known_[granule] & mask;
-      some |= known != 0;
-      all &= known == mask;
-      p.read[i] |= mask;
-      p.read_inst[i] = inst;
-    }
-    if (access == Access::kSpoil) known_[granule] &= ~mask;
-    if (access == Access::kWrite || access == Access::kAtomic) known_[granule] |= mask;
-    if (access != Access::kRead) {
-      p.written[i] |= mask;
-      p.written_inst[i] = inst;
-    }
+    const uint32_t mask = GranuleMask(from, to);
+    const uint32_t known = TouchGranule(base + static_cast<uint32_t>(at / kGranule), mask, access, inst);
+    some |= known != 0;
+    all &= known == mask;
     at += to - from;
   }
   return !read || (strict ? all : some);
@@ -91,11 +81,7 @@ void Shadow::TouchRegister(Memory memory, int64_t offset, int64_t bytes, uint32_
   for (int64_t at = offset + needed, end = offset + bytes; at < end;) {
     const int64_t from = at % kGranule, to = std::min(kGranule, from + end - at);
     const uint32_t granule = base + static_cast<uint32_t>(at / kGranule);
-    Pending& p = pending_[granule / kCellGranules];
-    if (!p.dirty) {
-      p.dirty = true;
-      dirty_.push_back(granule / kCellGranules);
-    }
+    Pending& p = Dirty(granule / kCellGranules).pending;
     p.reached[granule % kCellGranules] |= GranuleMask(from, to);
     p.reached_inst[granule % kCellGranules] = inst;
     at += to - from;
@@ -103,7 +89,10 @@ void Shadow::TouchRegister(Memory memory, int64_t offset, int64_t bytes, uint32_
 }
 
 void Shadow::Discard() {
-  for (const uint32_t cell : dirty_) pending_[cell] = Pending();
+  for (const uint32_t number : dirty_) {
+    cells_[number].pending = Pending();
+    cells_[number].dirty = false;
+  }
   dirty_.clear();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "monitor.h"
+#include "paged_array.h"
 
 namespace pto::engine {
 
@@ -21,6 +22,18 @@ struct Record {
   bool reach = false;  // a read of bytes that nobody may need
 };
 
+// Bits of the bytes [from, to) of a granule.
+inline uint32_t GranuleMask(int64_t from, int64_t to) {
+  const uint32_t upper = to >= kGranule ? ~0u : (1u << to) - 1;
+  return upper & ~((1u << from) - 1);
+}
+
+// Bytes of a granule of one memory.
+struct Piece {
+  uint32_t granule;
+  uint32_t mask;
+};
+
 constexpr int kCellGranules = 8;  // 256 bytes, what a vector register holds
 constexpr int64_t kCell = kCellGranules * kGranule;
 
@@ -29,7 +42,6 @@ struct Pending {
   uint32_t read[kCellGranules] = {}, written[kCellGranules] = {};
   uint32_t reached[kCellGranules] = {};  // read, but perhaps not needed
   uint32_t read_inst[kCellGranules] = {}, written_inst[kCellGranules] = {}, reached_inst[kCellGranules] = {};
-  bool dirty = false;
 };
 
 class Shadow {
@@ -40,7 +52,20 @@ class Shadow {
 
   // Notes an access of the running command; false: a read of bytes of which none was ever written, or (strict) one
   // was not.
-  bool Touch(Memory memory, int64_t offset, int64_t bytes, Access access, uint32_t inst, bool strict);
+  bool Touch(Memory memory, int64_t offset, int64_t bytes, Access access, uint32_t inst, bool strict) {
+    const int64_t from = offset % kGranule;
+    if (bytes <= 0 || from + bytes > kGranule) return TouchMany(memory, offset, bytes, access, inst, strict);
+    const uint32_t granule = first_[static_cast<size_t>(memory)] + static_cast<uint32_t>(offset / kGranule);
+    const uint32_t mask = GranuleMask(from, from + bytes);
+    const uint32_t known = TouchGranule(granule, mask, access, inst);
+    return access == Access::kWrite || access == Access::kSpoil || (strict ? known == mask : known != 0);
+  }
+
+  // The same for an access to many places, without an answer.
+  void TouchPieces(Memory memory, const std::vector<Piece>& pieces, Access access, uint32_t inst) {
+    const uint32_t base = first_[static_cast<size_t>(memory)];
+    for (const Piece& piece : pieces) TouchGranule(base + piece.granule, piece.mask, access, inst);
+  }
 
   // The same for a register load: only what it begins with is surely needed.
   void TouchRegister(Memory memory, int64_t offset, int64_t bytes, uint32_t inst);
@@ -60,32 +85,60 @@ class Shadow {
   using Records = std::vector<Record>;
   static constexpr size_t kMostRecords = 24;
 
-  bool TouchCell(uint32_t cell, Access access, uint32_t inst, bool strict);
+  // 256 bytes of a memory, by granule.
+  struct Cell {
+    uint32_t known[kCellGranules] = {};  // bytes that have been written
+    bool used = false;                   // by the present block
+    bool dirty = false;                  // there is something pending
+    Pending pending;
+    Records records[kCellGranules];
+  };
+
+  // A cell that the running command accesses.
+  Cell& Dirty(uint32_t number) {
+    Cell& cell = cells_[number];
+    if (!cell.dirty) {
+      cell.dirty = true;
+      dirty_.push_back(number);
+      if (!cell.used) used_.push_back(number);
+      cell.used = true;
+    }
+    return cell;
+  }
+  // Which of these bytes were known before.
+  uint32_t TouchGranule(uint32_t granule, uint32_t mask, Access access, uint32_t inst) {
+    Cell& cell = Dirty(granule / kCellGranules);
+    const uint32_t i = granule % kCellGranules;
+    const uint32_t known = cell.known[i] & mask;
+    if (access == Access::kRead || access == Access::kAtomic) {
+      cell.pending.read[i] |= mask;
+      cell.pending.read_inst[i] = inst;
+    }
+    if (access == Access::kRead) return known;
+    cell.known[i] = access == Access::kSpoil ? cell.known[i] & ~mask : cell.known[i] | mask;
+    cell.pending.written[i] |= mask;
+    cell.pending.written_inst[i] = inst;
+    return known;
+  }
+  bool TouchCell(uint32_t number, Access access, uint32_t inst, bool strict);
+  bool TouchMany(Memory memory, int64_t offset, int64_t bytes, Access access, uint32_t inst, bool strict);
   void Insert(Records* records, const Record& record);
 
   std::array<uint32_t, static_cast<size_t>(Memory::kMemories) + 1> first_{};  // granule of each memory
-  std::vector<Records> records_;                                              // by granule
-  std::vector<Pending> pending_;                                              // by cell
-  std::vector<uint32_t> known_;    // bytes that have been written, by granule
-  std::vector<uint32_t> dirty_;    // cells with something pending
-  std::vector<uint32_t> touched_;  // granules that have to be cleared
+  PagedArray<Cell, 32> cells_;
+  std::vector<uint32_t> dirty_;  // cells with something pending
+  std::vector<uint32_t> used_;   // cells that have to be cleared
 };
-
-// Bits of the bytes [from, to) of a granule.
-inline uint32_t GranuleMask(int64_t from, int64_t to) {
-  const uint32_t upper = to >= kGranule ? ~0u : (1u << to) - 1;
-  return upper & ~((1u << from) - 1);
-}
 
 template <class F>
 void Shadow::Fold(uint8_t agent, uint32_t seq, F conflict) {
-  for (const uint32_t cell : dirty_) {
-    Pending& p = pending_[cell];
+  for (const uint32_t number : dirty_) {
+    Cell& cell = cells_[number];
+    Pending& p = cell.pending;
     for (uint32_t i = 0; i < kCellGranules; ++i) {
       if (!(p.read[i] | p.written[i] | p.reached[i])) continue;
-      const uint32_t granule = cell * kCellGranules + i;
-      Records& records = records_[granule];
-      if (records.empty()) touched_.push_back(granule);
+      const uint32_t granule = number * kCellGranules + i;
+      Records& records = cell.records[i];
       for (const Record& r : records) {
         const uint32_t written = p.written[i] & r.mask;
         const uint32_t read = r.write ? p.read[i] & r.mask : 0;
@@ -101,6 +154,7 @@ void Shadow::Fold(uint8_t agent, uint32_t seq, F conflict) {
       if (only_reached) Insert(&records, {only_reached, seq, p.reached_inst[i], agent, false, true});
     }
     p = Pending();
+    cell.dirty = false;
   }
   dirty_.clear();
 }

@@ -136,10 +136,12 @@ void SimtTiming::Lanes(const Context& c, const Inst* in, const LaneAccess& a, st
           const double cycles = in->c ? figure::kSimtGmAtomicReturn : figure::kSimtGmAtomic;
           atomics_[static_cast<uint64_t>(tensor) << 48 | static_cast<uint64_t>(offset / kSector)] += cycles;
         }
-        for (int64_t s = offset / kSector; s <= (offset + a.bytes - 1) / kSector; ++s) words.push_back(s);
+        for (int64_t s = offset / kSector; s <= (offset + a.bytes - 1) / kSector; ++s) {
+          if (words.empty() || words.back() != s) words.push_back(s);
+        }
       }
       if (words.empty()) return;
-      std::sort(words.begin(), words.end());
+      if (!std::is_sorted(words.begin(), words.end())) std::sort(words.begin(), words.end());
       words.erase(std::unique(words.begin(), words.end()), words.end());
       for (int64_t s : words) moved->push_back({tensor, s});
       if (waits) latency = pending ? figure::kSimtUb : figure::kSimtGm;

@@ -2,43 +2,39 @@
 
 namespace pto::engine {
 
+// Phases go on counting, so what earlier regions have left means nothing.
 void ThreadRaces::Begin(int cell_bytes) {
   shift_ = __builtin_ctz(static_cast<unsigned>(cell_bytes));
-  ub_.resize(static_cast<size_t>(ub_bytes_ >> shift_));
   ++phase_;
-  if (gm_.empty()) gm_.resize(1 << 12);
-  if (gm_used_) {
-    std::fill(gm_.begin(), gm_.end(), Cell());
-    gm_used_ = 0;
+  if (slots_.empty() || pages_.size() > kMostPages) {
+    pages_.clear();
+    slots_.assign(1 << 10, PageSlot());
+    last_ = PageSlot();
   }
 }
 
-ThreadRaces::Cell& ThreadRaces::At(const LaneAccess& access, int64_t at) {
-  if (!access.gm) return ub_[static_cast<size_t>(at >> shift_)];
-  if (gm_used_ * 2 > gm_.size()) Grow();
-  const uint64_t key =
-      (static_cast<uint64_t>(reinterpret_cast<uintptr_t>(access.base) + static_cast<uint64_t>(at)) >> shift_) + 1;
-  const size_t mask = gm_.size() - 1;
-  for (size_t i = key * UINT64_C(0x9E3779B97F4A7C15) >> 20 & mask;; i = (i + 1) & mask) {
-    if (gm_[i].key == key) return gm_[i];
-    if (gm_[i].key == 0) {
-      gm_[i].key = key;
-      ++gm_used_;
-      return gm_[i];
+// Where a page is, or has to be put.
+size_t ThreadRaces::SlotOf(uint64_t key) const {
+  const size_t mask = slots_.size() - 1;
+  size_t i = key * UINT64_C(0x9E3779B97F4A7C15) >> 20 & mask;
+  while (slots_[i].key && slots_[i].key != key) i = (i + 1) & mask;
+  return i;
+}
+
+uint32_t ThreadRaces::Find(uint64_t key) {
+  size_t i = SlotOf(key);
+  if (slots_[i].key) return slots_[i].page;
+  if (pages_.size() * 2 >= slots_.size()) {
+    std::vector<PageSlot> old(slots_.size() * 2);
+    old.swap(slots_);
+    for (const PageSlot& slot : old) {
+      if (slot.key) slots_[SlotOf(slot.key)] = slot;
     }
+    i = SlotOf(key);
   }
-}
-
-void ThreadRaces::Grow() {
-  std::vector<Cell> old(gm_.size() * 2);
-  old.swap(gm_);
-  const size_t mask = gm_.size() - 1;
-  for (const Cell& cell : old) {
-    if (!cell.key) continue;
-    size_t i = cell.key * UINT64_C(0x9E3779B97F4A7C15) >> 20 & mask;
-    while (gm_[i].key) i = (i + 1) & mask;
-    gm_[i] = cell;
-  }
+  slots_[i] = {key, static_cast<uint32_t>(pages_.size())};
+  pages_.emplace_back();
+  return slots_[i].page;
 }
 
 }  // namespace pto::engine

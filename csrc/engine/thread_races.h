@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "code.h"
+#include "paged_array.h"
 
 namespace pto::engine {
 
@@ -18,7 +19,7 @@ class ThreadRaces {
     bool write = false;
   };
 
-  explicit ThreadRaces(int64_t ub_bytes) : ub_bytes_(ub_bytes) {}
+  explicit ThreadRaces(int64_t ub_bytes) : ub_(static_cast<size_t>(ub_bytes)) {}
 
   // A simt region begins; `cell_bytes`: a power of two that divides every access to memory in it.
   void Begin(int cell_bytes);
@@ -33,29 +34,71 @@ class ThreadRaces {
   void TouchTogether(const Context& c, uint32_t inst, const LaneAccess& access, int64_t at, F f);
 
  private:
+  static constexpr int16_t kNobody = -1;
+
   // What happened to a cell in one phase.
   struct Cell {
     uint32_t phase = 0;
     int16_t writer = kNobody, updater = kNobody;  // by a plain store, by an atomic
     int16_t reader = kNobody, other_reader = kNobody;
     uint32_t write_inst = 0, update_inst = 0, read_inst = 0;
-    uint64_t key = 0;  // GM: address of the cell + 1
-    bool has_value = false;
-    uint64_t value = 0;  // of the plain store
+    uint64_t value = 0;  // of the plain store, if it has one
   };
-  static constexpr int16_t kNobody = -1;
+  // Neighbouring cells of GM.
+  static constexpr int kPageShift = 4;
+  struct Page {
+    Cell cells[1 << kPageShift];
+  };
+  struct PageSlot {
+    uint64_t key = 0;  // number of the page + 1; 0: free
+    uint32_t page = 0;
+  };
+  static constexpr size_t kMostPages = 1 << 16;  // that are kept for the next region
+
+  // What an access is compared with and leaves behind.
+  struct Kind {
+    bool plain, atomic;
+    bool values;
+  };
 
   template <class F>
   void One(const Context& c, uint32_t inst, const LaneAccess& access, int thread, int64_t start, F f);
-  Cell& At(const LaneAccess& access, int64_t at);
-  void Grow();
+  template <class F>
+  void Visit(Cell* cell, uint32_t inst, Kind kind, int16_t me, uint64_t value, F f);
+  Cell& At(const LaneAccess& access, int64_t at) {
+    if (!access.gm) return ub_[static_cast<size_t>(at >> shift_)];
+    const uint64_t number =
+        static_cast<uint64_t>(reinterpret_cast<uintptr_t>(access.base) + static_cast<uint64_t>(at)) >> shift_;
+    const uint64_t key = (number >> kPageShift) + 1;
+    if (key != last_.key) last_ = {key, Find(key)};
+    return pages_[last_.page].cells[number & ((1 << kPageShift) - 1)];
+  }
+  uint32_t Find(uint64_t key);
+  size_t SlotOf(uint64_t key) const;
+  // A value of cell_bytes.
+  uint64_t Value(const uint8_t* from) const {
+    uint64_t value = 0;
+    switch (shift_) {
+      case 0:
+        return *from;
+      case 1:
+        std::memcpy(&value, from, 2);
+        return value;
+      case 2:
+        std::memcpy(&value, from, 4);
+        return value;
+      default:
+        std::memcpy(&value, from, 8);
+        return value;
+    }
+  }
 
-  int64_t ub_bytes_;
   int shift_ = 2;
   uint32_t phase_ = 0;
-  std::vector<Cell> ub_;
-  std::vector<Cell> gm_;  // open addressing
-  size_t gm_used_ = 0;
+  PagedArray<Cell, 1024> ub_;
+  std::vector<Page> pages_;      // of GM
+  std::vector<PageSlot> slots_;  // where they are: open addressing
+  PageSlot last_;                // of the last access
 };
 
 template <class F>
@@ -75,46 +118,52 @@ void ThreadRaces::TouchTogether(const Context& c, uint32_t inst, const LaneAcces
 template <class F>
 void ThreadRaces::One(const Context& c, uint32_t inst, const LaneAccess& access, int thread, int64_t start, F f) {
   const int64_t cell_bytes = int64_t{1} << shift_;
-  const bool plain = access.access == Access::kWrite, atomic = access.access == Access::kAtomic;
-  const bool write = plain || atomic;
-  const int16_t me = static_cast<int16_t>(thread);
-  for (int64_t k = 0; k < access.bytes; k += cell_bytes) {
-    const int64_t at = start + k;
-    Cell& cell = At(access, at);
-    if (cell.phase != phase_) {
-      const uint64_t key = cell.key;
-      cell = Cell();
-      cell.key = key, cell.phase = phase_;
+  const Kind kind{access.access == Access::kWrite, access.access == Access::kAtomic, access.values != nullptr};
+  const auto visit = [&](int64_t at, uint64_t value) {
+    Visit(&At(access, at), inst, kind, static_cast<int16_t>(thread), value,
+          [&](const Side& first, const Side& second) { f(first, second, at, cell_bytes); });
+  };
+  if (!access.values) {
+    for (int64_t k = 0; k < access.bytes; k += cell_bytes) visit(start + k, 0);
+    return;
+  }
+  const uint8_t* component = access.values + thread * access.element;
+  for (int64_t k = 0; k < access.bytes; k += access.element, component += c.threads * access.element) {
+    for (int64_t i = 0; i < access.element; i += cell_bytes) visit(start + k + i, Value(component + i));
+  }
+}
+
+template <class F>
+void ThreadRaces::Visit(Cell* cell_at, uint32_t inst, Kind kind, int16_t me, uint64_t value, F f) {
+  Cell& cell = *cell_at;
+  const bool write = kind.plain || kind.atomic;
+  if (cell.phase != phase_) {
+    cell = Cell();
+    cell.phase = phase_;
+  }
+  if (cell.writer != kNobody && cell.writer != me) {
+    // Of two stores by one instruction both or none have values.
+    const bool same = kind.plain && cell.write_inst == inst && kind.values && cell.value == value;
+    if (!same) f(Side{cell.write_inst, cell.writer, true}, Side{inst, me, write});
+  }
+  if (!kind.atomic && cell.updater != kNobody && cell.updater != me) {
+    f(Side{cell.update_inst, cell.updater, true}, Side{inst, me, write});
+  }
+  if (!write) {
+    if (cell.reader == kNobody) {
+      cell.reader = me, cell.read_inst = inst;
+    } else if (cell.reader != me) {
+      cell.other_reader = me;
     }
-    uint64_t value = 0;
-    if (access.values) {
-      const uint8_t* from =
-          access.values + (k / access.element * c.threads + thread) * access.element + k % access.element;
-      std::memcpy(&value, from, static_cast<size_t>(cell_bytes));
-    }
-    if (cell.writer != kNobody && cell.writer != me) {
-      const bool same = plain && cell.write_inst == inst && access.values && cell.has_value && cell.value == value;
-      if (!same) f(Side{cell.write_inst, cell.writer, true}, Side{inst, thread, write}, at, cell_bytes);
-    }
-    if (!atomic && cell.updater != kNobody && cell.updater != me) {
-      f(Side{cell.update_inst, cell.updater, true}, Side{inst, thread, write}, at, cell_bytes);
-    }
-    if (!write) {
-      if (cell.reader == kNobody) {
-        cell.reader = me, cell.read_inst = inst;
-      } else if (cell.reader != me) {
-        cell.other_reader = me;
-      }
-      continue;
-    }
-    const int16_t reader = cell.reader != me ? cell.reader : cell.other_reader;
-    if (reader != kNobody) f(Side{cell.read_inst, reader, false}, Side{inst, thread, true}, at, cell_bytes);
-    if (atomic) {
-      cell.updater = me, cell.update_inst = inst;
-    } else {
-      cell.writer = me, cell.write_inst = inst;
-      cell.value = value, cell.has_value = access.values != nullptr;
-    }
+    return;
+  }
+  const int16_t reader = cell.reader != me ? cell.reader : cell.other_reader;
+  if (reader != kNobody) f(Side{cell.read_inst, reader, false}, Side{inst, me, true});
+  if (kind.atomic) {
+    cell.updater = me, cell.update_inst = inst;
+  } else {
+    cell.writer = me, cell.write_inst = inst;
+    cell.value = value;
   }
 }
 

@@ -305,6 +305,17 @@ void TimingMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
   }
 }
 
+void TimingMonitor::TouchPlaces(const Context& c, const Inst* in, const int64_t* offsets, int count, int64_t bytes,
+                                Access access) {
+  if (count == 0) return;
+  const bool write = access != Access::kRead;
+  if (extents_ && block_ < kBlocksWithExtents) {
+    const auto [first, last] = std::minmax_element(offsets, offsets + count);
+    AddExtent(c, in, c.ub_memory, *first, *last - *first + bytes, write);
+  }
+  for (int i = 0; i < count; ++i) vector_.Access(offsets[i], bytes, write);
+}
+
 void TimingMonitor::AddTraffic(bool write, uint32_t tensor, int64_t offset, int64_t bytes) {
   totals_.bytes[write] += bytes;
   totals_.coverage[write].Add(tensor, offset, bytes);

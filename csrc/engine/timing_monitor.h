@@ -48,6 +48,8 @@ class TimingMonitor final : public Monitor {
   void Signal(const Core& core, Pipe pipe, const SyncPoint& point) override;
   void Wait(const Core& core, Pipe pipe, const SyncPoint& point) override;
   void Touch(const Context& c, const Inst* in, Memory memory, int64_t offset, int64_t bytes, Access access) override;
+  void TouchPlaces(const Context& c, const Inst* in, const int64_t* offsets, int count, int64_t bytes,
+                   Access access) override;
   void TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) override;
   void TouchLanes(const Context& c, const Inst* in, const LaneAccess& access) override;
   void SyncThreads(const Context& c, const Inst* in) override;

@@ -1,7 +1,6 @@
 #include "vector_order.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "code.h"
 
@@ -15,17 +14,16 @@ void VectorOrder::Begin() {
 void VectorOrder::MemBar(uint8_t first, uint8_t second) {
   for (int a = 0; a < 4; ++a) {
     for (int b = 0; b < 4; ++b) {
-      if (first >> a & 1 && second >> b & 1) barrier_[a][b] = time_;
+      if (first >> a & 1 && second >> b & 1) barrier_[a][b] = last_barrier_[a] = time_;
     }
   }
 }
 
 void VectorOrder::Note(Recent* recent, int mine, uint32_t mask, uint32_t inst) const {
   Last& now = recent->now;
-  const uint64_t barrier = *std::max_element(std::begin(barrier_[mine]), std::end(barrier_[mine]));
   const bool live = now.time > start_;
   const uint32_t rest = live ? now.mask & ~mask : 0;
-  if (rest && now.time <= barrier) {
+  if (rest && now.time <= last_barrier_[mine]) {
     Last& before = recent->before;
     const bool merge = before.time > start_ && before.mask;
     before = {merge ? std::min(before.time, now.time) : now.time, merge ? before.mask | rest : rest, now.inst};
@@ -34,6 +32,43 @@ void VectorOrder::Note(Recent* recent, int mine, uint32_t mask, uint32_t inst) c
     now.mask = mask | rest;
   }
   now.time = time_, now.inst = inst;
+}
+
+bool VectorOrder::TouchPieces(const Code& code, uint32_t inst, int64_t step, bool write,
+                              const std::vector<Piece>& pieces) {
+  const size_t mine = write ? 1 : 0, first = write ? 0 : 1, stride = write ? 1 : 2;
+  Execute(inst, step, static_cast<int>(mine));
+  uint64_t ordered[4];
+  for (size_t other = first; other < 4; other += stride) ordered[other] = std::max(start_, barrier_[other][mine]);
+  // Of the loads before, those that the instruction needs come first; mostly it is one.
+  uint32_t needed = ~0u;
+  const auto clashes = [&](size_t other, const Last& last) {
+    if (last.time <= ordered[other] || last.time == time_) return false;
+    if (other & 1 || last.inst == needed) return (other & 1) != 0;
+    if (!Flows(code, last.inst, inst)) return true;
+    needed = last.inst;
+    return false;
+  };
+  recent_.clear();
+  for (const Piece& piece : pieces) {
+    Cell& cell = cells_[piece.granule / kCellGranules];
+    Granule& granule = cell.granules[piece.granule % kCellGranules];
+    bool clash = false;
+    for (size_t other = first; other < 4; other += stride) {
+      clash |= clashes(other, cell.whole[other]);
+      if (cell.part[other] <= ordered[other]) continue;
+      for (const Last* last : {&granule[other].now, &granule[other].before}) {
+        clash |= (last->mask & piece.mask) && clashes(other, *last);
+      }
+    }
+    if (clash) return false;
+    recent_.push_back(&granule[mine]);
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    cells_[pieces[i].granule / kCellGranules].part[mine] = time_;
+    Note(recent_[i], static_cast<int>(mine), pieces[i].mask, inst);
+  }
+  return true;
 }
 
 bool VectorOrder::Behind(const Code& code, uint32_t inst, uint64_t stored, int store) {
