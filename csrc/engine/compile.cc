@@ -466,7 +466,9 @@ void Builder::CompileOp(const Op& op) {
   const uint32_t first = Here();
   const std::vector<Place> read = Registers(op.operands);
   entry->compile(*this, op);
-  NoteFlow(first, Registers(op.results), read, VectorType(op.results), VectorType(op.operands));
+  // What a loop or a branch results in is written by moves at the ends of its regions, which note that themselves.
+  const std::vector<Place> written = op.regions.empty() ? Registers(op.results) : std::vector<Place>();
+  NoteFlow(first, written, read, VectorType(op.results), VectorType(op.operands));
 }
 
 DType Builder::VectorType(const std::vector<uint32_t>& values) const {
@@ -486,12 +488,14 @@ std::vector<Place> Builder::Registers(const std::vector<uint32_t>& values) const
   return found;
 }
 
-// For the instructions emitted since `first` for which nothing has been noted.
+// For the instructions emitted since `first` that are not those of an operation inside.
 void Builder::NoteFlow(uint32_t first, const std::vector<Place>& written, const std::vector<Place>& read, DType result,
                        DType operand) {
   if (unit_ == kOnScalar) return;
-  code_.flow.resize(code_.insts.size());
-  if (written.empty() && read.empty()) return;
+  constexpr uint32_t kNotNoted = ~0u;
+  Flow unknown;
+  unknown.first = kNotNoted;
+  code_.flow.resize(code_.insts.size(), unknown);
   Flow flow;
   flow.first = static_cast<uint32_t>(code_.registers.size());
   flow.written = static_cast<uint8_t>(written.size()), flow.read = static_cast<uint8_t>(read.size());
@@ -504,7 +508,7 @@ void Builder::NoteFlow(uint32_t first, const std::vector<Place>& written, const 
     }
   }
   for (uint32_t i = first; i < code_.insts.size(); ++i) {
-    if (code_.flow[i].written + code_.flow[i].read == 0) code_.flow[i] = flow;
+    if (code_.flow[i].first == kNotNoted) code_.flow[i] = flow;
   }
 }
 

@@ -209,7 +209,7 @@ void VectorTiming::ExecuteVector(uint32_t index) {
   for (uint32_t i = 0; i < f.read; ++i) start = std::max(start, ready_[registers[f.written + i]]);
   int64_t complete = start;
   if (cost.port != VectorPort::kFree) {
-    const int writes = f.written;
+    const int writes = std::min<int>(f.written, figure::kVectorWrites);
     if (cost.port >= VectorPort::kLoad) {
       const bool store = cost.port == VectorPort::kStore;
       const int number = store ? 1 : 0;

@@ -55,6 +55,34 @@ def test_a_chain_of_operations_takes_their_latencies(n: int) -> None:
     assert chain("vmul", 2 * n) - chain("vmul", n) == n * (latency("vmul", "floats") - FORWARD)
 
 
+def carrying(registers: int, rounds: int, body: str = "pass") -> float:
+    """Cycles of a loop that carries registers and doubles each of them in every round."""
+    names = [f"a{i}" for i in range(registers)]
+    text = f"""
+    x = pto.castptr(zero, pto.ptr(pto.f32, "ub"))
+    with pto.vecscope():
+        m = pto.pset_b32("PAT_ALL")
+        loop = pto.for_(0, {rounds}, step=1).carry({", ".join(f"{name}=pto.vlds(x, {64 * i})" for i, name in enumerate(names))})
+        with loop:
+            {body}
+            loop.update({", ".join(f"{name}=pto.vadd(loop.{name}, loop.{name}, m)" for name in names)})
+        {"; ".join(f'pto.vsts(loop.final("{name}"), x, {64 * i}, m)' for i, name in enumerate(names))}
+    """
+    return timed(text).timing.cores[0].pipes["V"].busy
+
+
+@pytest.mark.parametrize("rounds", [4, 32])
+def test_a_register_that_a_loop_carries_is_a_chain(rounds: int) -> None:
+    assert carrying(1, 2 * rounds) - carrying(1, rounds) == rounds * (latency("vadd", "floats") - FORWARD)
+
+
+@pytest.mark.parametrize("body", ["pass", "o = loop.iv * 64", 'pto.mem_bar("VST_VLD")'], ids=["nothing", "an address", "a barrier"])
+@pytest.mark.parametrize("registers", [8, 16])
+def test_what_stands_in_a_loop_that_carries_registers_does_not_write_them(registers: int, body: str) -> None:
+    """The sums are bound by the two ports, whatever else there is."""
+    assert (carrying(registers, 48, body) - carrying(registers, 16, body)) / 32 == pytest.approx(registers / 2, rel=0.15)
+
+
 @pytest.mark.parametrize(("dtype", "cycles"), [("f32", 2), ("f16", 4)])
 def test_exp_keeps_both_ports_busy(dtype: str, cycles: float) -> None:
     """4 cycles a vector of f32 and 8 of f16, on two ports."""
