@@ -134,6 +134,7 @@ CHARTS = {
     "decades": Chart("b", "t", "us", ("x",), (("s", (3.0,)),), logarithmic=True),
     "one decade": Chart("c", "t", "us", ("x",), (("s", (1.0,)),), reference=1.0, logarithmic=True),
     "long names": Chart("f", "t", "us", ("reduce_partials_and_rmsnorm_backward", "x"), (("s", (1.0, 2.0)),)),
+    "many": Chart("g", "t", "ratio", tuple(map(str, range(25))), tuple((f"s{i}", (0.5,) * 25) for i in range(5)), reference=1.0),
     "many decades": Chart("e", "t", "us", ("x", "y"), (("s", (0.3, 4e6)),), logarithmic=True),
     "large": Chart("d", "t", "us", tuple(map(str, range(30))), (("s", tuple(float(i + 1) * 1e5 for i in range(30))),)),
 }
@@ -154,6 +155,8 @@ def test_bars_lie_within_the_axis(chart):
     names = [node for node in root.iter() if node.tag.endswith("text") and node.get("transform")]
     assert [node.text for node in names] == list(chart.categories)
     assert all(float(node.get("x")) >= 7 * 0.7 * len(node.text) for node in names)
+    assert all(float(bar.get("x")) + float(bar.get("width")) <= float(root.get("width")) for bar in bars)
+    assert float(root.get("width")) <= 1300  # as wide as the page
     assert all(0 <= float(bar.get("y")) <= height and float(bar.get("height")) >= 1 for bar in bars)
 
 

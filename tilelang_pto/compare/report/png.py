@@ -28,7 +28,7 @@ def write_charts(charts: Iterable[Chart], directory: Path) -> list[Path]:
         ) from error
     written = []
     for chart in charts:
-        inches = max(6.0, 0.25 * len(chart.categories) * (len(chart.series) + 1) + 1.5)
+        inches = min(16.0, max(6.0, 0.25 * len(chart.categories) * (len(chart.series) + 1) + 1.5))
         figure = Figure(figsize=(inches, 4.2), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()

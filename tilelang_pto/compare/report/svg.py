@@ -11,7 +11,8 @@ from tilelang_pto.compare.report.charts import Chart
 __all__ = ["COLOURS", "svg_of", "ticks_of"]
 
 COLOURS = ("#2f6f9f", "#d9822b", "#4f9d5d", "#8a63a8", "#b0413e")
-_LEFT, _TOP, _BAR, _GAP, _PLOT, _LEGEND = 56, 48, 12, 14, 220, 150
+_LEFT, _TOP, _GAP, _PLOT, _LEGEND = 56, 48, 14, 220, 150
+_WIDEST, _NARROWEST, _PAGE = 12, 4, 1080  # bars, and what the bars of a page may take
 _ACROSS, _DOWN = 5.2, 4.4  # of a character of a label that is turned by 40 degrees
 _FEW_DECADES = 3
 
@@ -38,7 +39,9 @@ def ticks_of(chart: Chart) -> list[float]:
 
 def _lines(chart: Chart) -> Iterator[str]:
     ticks = ticks_of(chart)
-    group = _BAR * len(chart.series)
+    bars = len(chart.series) * len(chart.categories)
+    bar = max(_NARROWEST, min(_WIDEST, (_PAGE - _GAP * len(chart.categories)) // bars))
+    group = bar * len(chart.series)
     middles = [_GAP + place * (group + _GAP) + group / 2 for place in range(len(chart.categories))]
     left = math.ceil(max(_LEFT, *(_ACROSS * len(name) - middle for name, middle in zip(chart.categories, middles, strict=True))))
     width = max(left + (group + _GAP) * len(chart.categories) + _GAP, left + _LEGEND * len(chart.series))
@@ -62,7 +65,7 @@ def _lines(chart: Chart) -> Iterator[str]:
                 continue
             y = _height(chart, ticks, value)
             yield (
-                f'<rect x="{x + number * _BAR}" y="{y:.1f}" width="{_BAR - 1}" height="{max(_TOP + _PLOT - y, 1):.1f}" '
+                f'<rect x="{x + number * bar}" y="{y:.1f}" width="{bar - 1}" height="{max(_TOP + _PLOT - y, 1):.1f}" '
                 f'fill="{COLOURS[number % len(COLOURS)]}"><title>{escape(f"{category}, {name}: {value:.3g}")}</title></rect>'
             )
         middle, foot = left + middles[place], _TOP + _PLOT + 12
