@@ -469,6 +469,10 @@ void HazardMonitor::SyncThreads(const Context& c, const Inst*) {
   thread_races_[static_cast<size_t>(c.core->sub_block)].Barrier();
 }
 
+void HazardMonitor::FenceThreads(const Context& c, const Inst*) {
+  thread_races_[static_cast<size_t>(c.core->sub_block)].Fence(c);
+}
+
 void HazardMonitor::MemBar(const Context& c, const Inst*, uint8_t first, uint8_t second) {
   vector_order_[static_cast<size_t>(c.core->sub_block)].MemBar(first, second);
 }

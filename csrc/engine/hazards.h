@@ -58,6 +58,7 @@ class HazardMonitor final : public Monitor {
   void TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) override;
   void TouchLanes(const Context& c, const Inst* in, const LaneAccess& access) override;
   void SyncThreads(const Context& c, const Inst* in) override;
+  void FenceThreads(const Context& c, const Inst* in) override;
   void MemBar(const Context& c, const Inst* in, uint8_t first, uint8_t second) override;
 
  private:

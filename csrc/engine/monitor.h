@@ -79,6 +79,8 @@ class Monitor {
   virtual void TouchLanes(const Context& c, const Inst* in, const LaneAccess& access) = 0;
   // syncthreads of a simt region.
   virtual void SyncThreads(const Context& c, const Inst* in) = 0;
+  // A fence: orders the threads of each warp that reaches it as a whole.
+  virtual void FenceThreads(const Context& c, const Inst* in) = 0;
   // mem_bar of a vecscope: orders accesses of the classes `first` before those of `second`.
   enum Class : uint8_t { kVectorLoad = 1, kVectorStore = 2, kScalarLoad = 4, kScalarStore = 8 };
   virtual void MemBar(const Context& c, const Inst* in, uint8_t first, uint8_t second) = 0;

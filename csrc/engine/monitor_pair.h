@@ -47,6 +47,10 @@ class MonitorPair final : public Monitor {
     first_.SyncThreads(c, in);
     second_.SyncThreads(c, in);
   }
+  void FenceThreads(const Context& c, const Inst* in) override {
+    first_.FenceThreads(c, in);
+    second_.FenceThreads(c, in);
+  }
   void MemBar(const Context& c, const Inst* in, uint8_t first, uint8_t second) override {
     first_.MemBar(c, in, first, second);
     second_.MemBar(c, in, first, second);

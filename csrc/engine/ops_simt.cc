@@ -291,6 +291,12 @@ const Inst* SyncThreads(Context& c, const Inst* in) {
   return in + 1;
 }
 
+// The threads of a region advance together and memory is updated at once: nothing to wait for.
+const Inst* FenceThreads(Context& c, const Inst* in) {
+  if (__builtin_expect(c.monitor != nullptr, 0)) c.monitor->FenceThreads(c, in);
+  return in + 1;
+}
+
 // --- compilation ---
 
 uint32_t Components(Builder& b, uint32_t value) {
@@ -550,10 +556,9 @@ void CompileClock64(Builder& b, const Op& op) {
   b.Emit(&Clock<int64_t>).d = d.slot;
 }
 
-// The threads of a region advance together and memory is updated at once: nothing to wait for.
 void CompileFence(Builder& b, const Op& op) {
   b.ExpectCounts(op, 0, 0);
-  b.Emit(+[](Context&, const Inst* in) -> const Inst* { return in + 1; });
+  b.Emit(&FenceThreads);
 }
 
 void CompileSync(Builder& b, const Op& op) {

@@ -1,5 +1,7 @@
 #include "thread_races.h"
 
+#include <algorithm>
+
 namespace pto::engine {
 
 // Phases go on counting, so what earlier regions have left means nothing.
@@ -10,6 +12,17 @@ void ThreadRaces::Begin(int cell_bytes) {
     pages_.clear();
     slots_.assign(1 << 10, PageSlot());
     last_ = PageSlot();
+  }
+}
+
+void ThreadRaces::Fence(const Context& c) {
+  for (int first = 0; first < c.threads; first += kWarp) {
+    const int end = std::min(first + kWarp, static_cast<int>(c.threads));
+    bool whole = c.mask.all;
+    if (!whole && c.mask.lo <= first && end <= c.mask.hi) {
+      whole = std::all_of(&c.mask.active[first], &c.mask.active[end], [](auto active) { return active != 0; });
+    }
+    if (whole) ++fences_[first / kWarp];
   }
 }
 

@@ -1,5 +1,6 @@
 // Races between the threads of one simt region: two threads access the same bytes between two barriers, one of them
-// writes, and not both are atomic. Threads that store the same value by the same instruction do not race.
+// writes, and not both are atomic. Threads that store the same value by the same instruction do not race, nor do those
+// of one warp with a fence between the two accesses.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,8 @@ class ThreadRaces {
   void Begin(int cell_bytes);
   // syncthreads.
   void Barrier() { ++phase_; }
+  // threadfence, threadfence_block; counts for the warps of which all threads reach it.
+  void Fence(const Context& c);
 
   // f(earlier side, later side, first byte, bytes) for threads that race; bytes as the access gives them.
   template <class F>
@@ -35,6 +38,7 @@ class ThreadRaces {
 
  private:
   static constexpr int16_t kNobody = -1;
+  static constexpr int kWarp = 32, kMostWarps = 64;
 
   // What happened to a cell in one phase.
   struct Cell {
@@ -42,7 +46,8 @@ class ThreadRaces {
     int16_t writer = kNobody, updater = kNobody;  // by a plain store, by an atomic
     int16_t reader = kNobody, other_reader = kNobody;
     uint32_t write_inst = 0, update_inst = 0, read_inst = 0;
-    uint64_t value = 0;  // of the plain store, if it has one
+    uint32_t write_fence = 0, update_fence = 0, read_fence = 0, other_fence = 0;  // of their warps, before them
+    uint64_t value = 0;                                                           // of the plain store, if it has one
   };
   // Neighbouring cells of GM.
   static constexpr int kPageShift = 4;
@@ -73,6 +78,10 @@ class ThreadRaces {
     if (key != last_.key) last_ = {key, Find(key)};
     return pages_[last_.page].cells[number & ((1 << kPageShift) - 1)];
   }
+  // Whether a fence of the warp of `me` came between now and what another of its threads did behind fence `fence`.
+  bool Fenced(int16_t other, uint32_t fence, int16_t me) const {
+    return other / kWarp == me / kWarp && fence != fences_[static_cast<size_t>(me / kWarp)];
+  }
   uint32_t Find(uint64_t key);
   size_t SlotOf(uint64_t key) const;
   // A value of cell_bytes.
@@ -95,6 +104,7 @@ class ThreadRaces {
 
   int shift_ = 2;
   uint32_t phase_ = 0;
+  uint32_t fences_[kMostWarps] = {};  // that each warp has passed
   PagedArray<Cell, 1024> ub_;
   std::vector<Page> pages_;      // of GM
   std::vector<PageSlot> slots_;  // where they are: open addressing
@@ -141,28 +151,33 @@ void ThreadRaces::Visit(Cell* cell_at, uint32_t inst, Kind kind, int16_t me, uin
     cell = Cell();
     cell.phase = phase_;
   }
-  if (cell.writer != kNobody && cell.writer != me) {
+  const uint32_t fence = fences_[static_cast<size_t>(me / kWarp)];
+  const auto races = [&](int16_t other, uint32_t its_fence) {
+    return other != kNobody && other != me && !Fenced(other, its_fence, me);
+  };
+  if (races(cell.writer, cell.write_fence)) {
     // Of two stores by one instruction both or none have values.
     const bool same = kind.plain && cell.write_inst == inst && kind.values && cell.value == value;
     if (!same) f(Side{cell.write_inst, cell.writer, true}, Side{inst, me, write});
   }
-  if (!kind.atomic && cell.updater != kNobody && cell.updater != me) {
+  if (!kind.atomic && races(cell.updater, cell.update_fence)) {
     f(Side{cell.update_inst, cell.updater, true}, Side{inst, me, write});
   }
   if (!write) {
-    if (cell.reader == kNobody) {
-      cell.reader = me, cell.read_inst = inst;
+    if (cell.reader == kNobody || Fenced(cell.reader, cell.read_fence, me)) {
+      cell.reader = me, cell.read_inst = inst, cell.read_fence = fence;
     } else if (cell.reader != me) {
-      cell.other_reader = me;
+      cell.other_reader = me, cell.other_fence = fence;
     }
     return;
   }
-  const int16_t reader = cell.reader != me ? cell.reader : cell.other_reader;
-  if (reader != kNobody) f(Side{cell.read_inst, reader, false}, Side{inst, me, true});
+  const bool first = races(cell.reader, cell.read_fence);
+  const int16_t reader = first ? cell.reader : cell.other_reader;
+  if (first || races(cell.other_reader, cell.other_fence)) f(Side{cell.read_inst, reader, false}, Side{inst, me, true});
   if (kind.atomic) {
-    cell.updater = me, cell.update_inst = inst;
+    cell.updater = me, cell.update_inst = inst, cell.update_fence = fence;
   } else {
-    cell.writer = me, cell.write_inst = inst;
+    cell.writer = me, cell.write_inst = inst, cell.write_fence = fence;
     cell.value = value;
   }
 }

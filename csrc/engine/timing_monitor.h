@@ -53,6 +53,7 @@ class TimingMonitor final : public Monitor {
   void TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) override;
   void TouchLanes(const Context& c, const Inst* in, const LaneAccess& access) override;
   void SyncThreads(const Context& c, const Inst* in) override;
+  void FenceThreads(const Context&, const Inst*) override {}  // no figure is known
   void MemBar(const Context& c, const Inst* in, uint8_t first, uint8_t second) override;
   bool WantsSteps() const override { return running_.steps; }
   void Step(const Context& c, const Inst* in) override;

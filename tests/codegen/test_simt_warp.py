@@ -12,11 +12,10 @@ from simt_kernels import SURFACES, emitted
 from tir_builder import op, pointer, sequence, simt_block, vector_kernel, view
 from tvm import tirx
 
-from tilelang_pto import _native
 from tilelang_pto.codegen import emit_module
 from tilelang_pto.codegen.surface import surface_of
-from tilelang_pto.errors import UnsupportedError
-from tilelang_pto.sim import run, session
+from tilelang_pto.errors import RaceError, UnsupportedError
+from tilelang_pto.sim import run
 
 RNG = np.random.default_rng(5)
 THREADS = 96
@@ -158,23 +157,23 @@ def test_active_threads(surface):
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("mask", [(), (tirx.const(0xFF, "uint32"),)])
 def test_order_within_a_warp(surface, mask):
-    a = pointer("a", "int32")
-    here = view(a, "int32", 32)
+    a, out = pointer("a", "int32"), pointer("out", "int32")
+    here, there = view(a, "int32", 32), view(out, "int32", 32)
 
     def body(tx):
         def loaded(index):
             return tirx.BufferLoad(here, [index])
 
         fence = tirx.Evaluate(op("tl.sync_warp", "void", *mask))
-        return sequence(tirx.BufferStore(here, loaded(tx) * 2, [tx]), fence, tirx.BufferStore(here, loaded(i32(31) - tx) + 1, [tx]))
+        return sequence(tirx.BufferStore(here, loaded(tx) * 2, [tx]), fence, tirx.BufferStore(there, loaded(i32(31) - tx) + 1, [tx]))
 
-    text = emitted(vector_kernel("map", [a], lambda _: simt_block(32, body)), surface)
+    text = emitted(vector_kernel("map", [a, out], lambda _: simt_block(32, body)), surface)
     assert text.count("pto.threadfence_block()") == 1
-    if "threadfence_block" in _native.sim_ops():
-        got = np.arange(32, dtype=np.int32)
-        with session(check="off"):  # threads of a warp go on together; to the check a fence orders no threads
-            run(text, "map", got)
-        np.testing.assert_array_equal(got, np.arange(31, -1, -1) * 2 + 1)
+    doubled, got = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+    run(text, "map", doubled, got)
+    np.testing.assert_array_equal(got, np.arange(31, -1, -1) * 2 + 1)
+    with pytest.raises(RaceError):
+        run(text.replace("pto.threadfence_block()", "pass"), "map", doubled, got)
 
 
 @pytest.mark.parametrize(

@@ -104,3 +104,41 @@ def test_the_order_among_functions() -> None:
 def test_atomics_of_many_threads_are_counted() -> None:
     with session(check="full"):
         assert launch(text("pto.atomic_add(y, t)"), ARRAYS)["y"][0] == 63 * 32
+
+
+# Lines over a warp or all 64 threads, and whether threads race.
+FENCED = {
+    "write and read in a warp": ("pto.store(t, {p}, t)\n{fence}\npto.store(pto.load({p}, t ^ 1), {q}, t)", False),
+    "write and read in different warps": ("pto.store(t, {p}, t)\n{fence}\npto.store(pto.load({p}, 63 - t), {q}, t)", True),
+    "read and write in a warp": ("v = pto.load({p}, t ^ 1)\n{fence}\npto.store(v, {p}, t)", False),
+    "read and write in different warps": ("v = pto.load({p}, 63 - t)\n{fence}\npto.store(v, {p}, t)", True),
+    "readers of two warps, a writer of one": (
+        "v = pto.load({p}, t & 31)\n{fence}\nwith pto.if_(t < 32) as br:\n    with br.then_:\n        pto.store(v, {p}, t)", True,
+    ),
+    "two writers in a warp": ("pto.store(t, {p}, t)\n{fence}\npto.store(t, {p}, t ^ 3)", False),
+    "an atomic and a read in a warp": (
+        "pto.atomic_add(pto.addptr({p}, t >> 5), 1)\n{fence}\npto.store(pto.load({p}, t >> 5), {q}, t)", False,
+    ),
+    "half a warp reaches the fence": (
+        "pto.store(t, {p}, t)\nwith pto.if_((t & 1) < 1) as br:\n    with br.then_:\n        {fence}\n"
+        "pto.store(pto.load({p}, t ^ 1), {q}, t)", True,
+    ),
+    "fences in a loop": (
+        "with pto.for_(0, 3, step=1) as i:\n    {fence}\n    v = pto.load({p}, t ^ 1)\n    {fence}\n    pto.store(v + 1, {p}, t)", False,
+    ),
+    "one fence in a loop": (
+        "with pto.for_(0, 3, step=1) as i:\n    {fence}\n    v = pto.load({p}, t ^ 1)\n    pto.store(v + 1, {p}, t)", True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fence", ["threadfence", "threadfence_block"])
+@pytest.mark.parametrize("space", ["UB", "GM"])
+@pytest.mark.parametrize("name", FENCED)
+def test_a_fence_orders_the_threads_of_a_warp(name: str, space: str, fence: str) -> None:
+    lines, races = FENCED[name]
+    names = {"p": "u", "q": "pto.addptr(u, 64)"} if space == "UB" else {"p": "y", "q": "x"}
+    findings, _ = findings_of(text(lines.format(**names, fence=f"pto.{fence}()")), ARRAYS)
+    assert bool(findings) == races
+    unfenced, _ = findings_of(text(lines.format(**names, fence="pass")), ARRAYS)
+    assert unfenced
