@@ -24,6 +24,7 @@ from tilelang_pto.runtime import abi
 from tilelang_pto.shape_parameters import extent_parameters
 from tilelang_pto.target import KIND, settings_of
 from tilelang_pto.tile_checks import refuse_parts_of_l1_tiles
+from tilelang_pto.views import lower_with_views
 
 __all__ = ["DEVICE_TIR", "PTO_PIPELINE", "PtoPassPipelineBody", "check_abi", "signatures", "stashed_functions", "stashed_module"]
 
@@ -36,7 +37,7 @@ def PtoPassPipelineBody(mod: IRModule, target: Target) -> IRModule:
     written = dict(_functions(mod))
     for name, func in written.items():
         refuse_parts_of_l1_tiles(name, func)
-    mod = lower_and_explain(AscendPassPipelineBody, mod, target)
+    mod = lower_and_explain(lower_with_views(AscendPassPipelineBody), mod, target)
     mod = AdaptHost(target)(mod)
     check_abi(mod, written)
     mod = StashDeviceFunctions()(mod)

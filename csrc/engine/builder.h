@@ -85,6 +85,7 @@ struct FunctionScope {
   const std::string* file = nullptr;
   std::vector<bool> defined;
   std::vector<bool> used;                            // as an operand somewhere
+  std::vector<uint16_t> views;                       // of pointers (FindPointerViews)
   std::unordered_set<std::string>* names = nullptr;  // opcode names that outlive the tree
 };
 
@@ -160,6 +161,7 @@ class Builder {
   void CompileOp(const Op& op);
   void NoteFlow(uint32_t first, const std::vector<Place>& written, const std::vector<Place>& read,
                 DType result = DType::kNone, DType operand = DType::kNone);
+  void NoteViews(uint32_t first, const Op& op);
   DType VectorType(const std::vector<uint32_t>& values) const;  // of the first vector, kNone: there is none
   std::vector<Place> Registers(const std::vector<uint32_t>& values) const;
   Place Allocate(const ValueType& type, bool varying);

@@ -10,6 +10,7 @@
 #include "global_memory.h"
 #include "memory.h"
 #include "monitor.h"
+#include "pointer_views.h"
 
 namespace pto::engine {
 
@@ -51,6 +52,12 @@ struct Flow {
 constexpr uint32_t VectorNumber(uint32_t slot) { return slot / 256 * 2; }
 constexpr uint32_t MaskNumber(uint32_t slot) { return slot / 32 * 2 + 1; }
 
+// The views that an instruction accesses: a range of Code::view_uses.
+struct ViewRange {
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
+
 struct Capture {
   uint32_t from = 0;  // slot in the scalar unit's frame
   uint32_t to = 0;    // slot in the vector function's frame
@@ -68,6 +75,8 @@ struct Code {
   std::vector<DebugInfo> debug;
   std::vector<Flow> flow;           // by instruction; of a vecscope
   std::vector<uint32_t> registers;  // what flow names
+  std::vector<ViewRange> views;     // by instruction; empty when there are none
+  std::vector<ViewUse> view_uses;   // what views names
   std::vector<uint64_t> image;      // initial scalar frame: constants in place, zeros elsewhere
   std::vector<Capture> captures;
   std::vector<uint32_t> extra;  // operand lists longer than an instruction holds
@@ -192,6 +201,7 @@ class CompiledFunction : public Function {
   std::unique_ptr<CompiledFunction> vector_side;  // of a mixed kernel, whose cube side this is then
   Code code;
   std::vector<uint32_t> parameter_slots;
+  std::vector<PointerView> views;
   std::vector<StackBuffer> buffers;            // without addresses; those of the scalar unit have threads 0
   std::vector<std::shared_ptr<void>> formats;  // of print (ops_debug.cc)
   std::vector<std::shared_ptr<void>> details;  // of commands: what is known at compile time (commands.h)

@@ -469,6 +469,19 @@ void Builder::CompileOp(const Op& op) {
   // What a loop or a branch results in is written by moves at the ends of its regions, which note that themselves.
   const std::vector<Place> written = op.regions.empty() ? Registers(op.results) : std::vector<Place>();
   NoteFlow(first, written, read, VectorType(op.results), VectorType(op.operands));
+  NoteViews(first, op);
+}
+
+// For the instructions emitted since `first`.
+void Builder::NoteViews(uint32_t first, const Op& op) {
+  if (scope_.views.empty() || !op.regions.empty()) return;
+  const std::vector<ViewUse> uses = UsesOfViews(*scope_.tree, scope_.views, scope_.function->views, op);
+  if (uses.empty()) return;
+  ViewRange range;
+  range.first = static_cast<uint32_t>(code_.view_uses.size()), range.count = static_cast<uint32_t>(uses.size());
+  code_.view_uses.insert(code_.view_uses.end(), uses.begin(), uses.end());
+  code_.views.resize(code_.insts.size());
+  std::fill(code_.views.begin() + first, code_.views.end(), range);
 }
 
 DType Builder::VectorType(const std::vector<uint32_t>& values) const {
@@ -522,12 +535,14 @@ void Builder::Finish() {
   code_.insts.insert(code_.insts.begin(), prologue_.begin(), prologue_.end());
   code_.debug.insert(code_.debug.begin(), prologue_debug_.begin(), prologue_debug_.end());
   if (unit_ != kOnScalar) code_.flow.insert(code_.flow.begin(), prologue_.size(), Flow());
+  if (!code_.views.empty()) code_.views.insert(code_.views.begin(), prologue_.size(), ViewRange());
   Inst end;
   end.fn = +[](Context&, const Inst*) -> const Inst* { return nullptr; };
   end.counter = kCountNothing;
   code_.insts.push_back(end);
   code_.debug.push_back({nullptr, scope_.tree->line});
   if (unit_ != kOnScalar) code_.flow.resize(code_.insts.size());
+  if (!code_.views.empty()) code_.views.resize(code_.insts.size());
 }
 
 // --- which values of a simt region are the same for all threads ---
@@ -655,6 +670,7 @@ std::unique_ptr<CompiledFunction> CompileFor(CoreKind core, bool mixed, const Fu
   scope.names = names;
   scope.used.assign(tree.types.size(), false);
   MarkUsed(tree.body, &scope.used);
+  scope.views = FindPointerViews(tree, &f->views);
   Builder b(scope, nullptr, kOnScalar, f->code);
   b.Expect(tree.kernel_kind.empty() || tree.kernel_kind == "vector" || tree.kernel_kind == "cube",
            "unknown kernel kind " + tree.kernel_kind);

@@ -26,7 +26,8 @@ HazardMonitor::HazardMonitor(const CompiledFunction& function, const LaunchOptio
       barriers_(barriers),
       flags_(kCoresOfBlock * kPipes * kPipes * kEventIds),
       tokens_(kCoresOfBlock * BufferTokens::kIds * kPipes),
-      shadow_(options.ub_bytes) {
+      shadow_(options.ub_bytes),
+      shared_bytes_(function.views) {
   for (int i = 0; i < IntraFlags::kVectorCores; ++i) {
     vector_order_.emplace_back(options.ub_bytes);
     thread_races_.emplace_back(options.ub_bytes);
@@ -55,6 +56,7 @@ void HazardMonitor::Reset(int64_t block) {
   units_.clear();
   running_ = Running();
   shadow_.Reset();
+  shared_bytes_.Reset();
   history_ = BlockHistory();
   history_.block = block;
   gm_open_ = false;
@@ -68,7 +70,10 @@ void HazardMonitor::Finish(GmHistory* history) {
 
 std::vector<Finding> HazardMonitor::Findings() const {
   std::vector<Finding> all;
-  for (const auto& [key, found] : findings_) all.push_back(found.finding);
+  for (const auto& [key, found] : findings_) {
+    all.push_back(found.finding);
+    all.back().views = ViewNames(found.finding);
+  }
   return all;
 }
 
@@ -224,6 +229,13 @@ void HazardMonitor::Start(const Core& core, Pipe pipe, const Command& command) {
     Learn(agent, scalar_[core.slot()][full_ ? command.waits : 0]);
   }
   if (pipe == kPipeV) vector_order_[static_cast<size_t>(core.sub_block)].Begin();
+  // A command that fills a buffer may have nothing to move.
+  const Code& code = core.function().code;
+  if (shared_bytes_.Empty() || code.views.empty()) return;
+  const ViewRange range = code.views[Index(code, command.inst)];
+  for (uint32_t i = range.first; i < range.first + range.count; ++i) {
+    if (code.view_uses[i].writes) shared_bytes_.Refill(code.view_uses[i].view);
+  }
 }
 
 void HazardMonitor::Done(const Core&, Pipe, const Command&) { End(); }
@@ -277,7 +289,9 @@ void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
     const bool strict = pipe == kPipeS || pipe == kPipeMte3;
     // A register load may reach beyond what its users need of it, into a buffer that is being filled: where it begins
     // decides. A tile that is not ready is read at its beginning, too.
-    if (pipe == kPipeV && IsVectorCode(c) && access == Access::kRead) {
+    const bool reaches = pipe == kPipeV && IsVectorCode(c) && access == Access::kRead;
+    if (!c.code->views.empty()) CheckView(c, inst, memory, offset, reaches ? 1 : bytes, access);
+    if (reaches) {
       shadow_.TouchRegister(memory, offset, bytes, inst);
     } else if (!shadow_.Touch(memory, offset, bytes, access, inst, strict) && pipe != kPipeV) {
       Uninitialised(c, in, memory, offset, bytes, strict);
@@ -322,6 +336,78 @@ void HazardMonitor::TouchPlaces(const Context& c, const Inst* in, const int64_t*
                   OrderConflict(c, in, c.ub_memory, false, write));
     }
   });
+}
+
+void HazardMonitor::CheckView(const Context& c, uint32_t inst, Memory memory, int64_t offset, int64_t bytes,
+                              Access access) {
+  const ViewRange range = c.code->views[inst];
+  if (!range.count || access == Access::kSpoil) return;
+  const bool read = access != Access::kWrite, write = access != Access::kRead;
+  const Space space = SpaceOf(memory);
+  const PointerView* left = nullptr;
+  for (uint32_t i = range.first; i < range.first + range.count; ++i) {
+    const ViewUse& use = c.code->view_uses[i];
+    const PointerView& view = function_.views[use.view - 1u];
+    if (view.space != space || !(write ? use.writes : use.reads)) continue;
+    if (offset < view.begin || offset + bytes > view.limit) {
+      left = &view;
+      continue;
+    }
+    if (shared_bytes_.Empty()) return;
+    if (read) FindLost(c, inst, memory, offset, bytes, use.view);
+    if (write) {
+      shared_bytes_.Write(memory, offset, bytes, {use.view, running_.agent, agents_[running_.agent].done + 1, inst});
+    }
+    return;
+  }
+  if (!left) return;
+  const int64_t begin = offset < left->begin ? offset : std::max(offset, left->end);
+  const int64_t end = offset < left->begin ? std::min(left->begin, offset + bytes) : offset + bytes;
+  const uint32_t seq = agents_[running_.agent].done + 1;
+  const Sides sides{&c.code->insts[inst], &c.code->insts[inst], 3000, seq, seq};
+  if (Again(sides, begin, end)) return;
+  Finding f;
+  f.kind = "bounds";
+  f.memory = kMemoryNames[static_cast<int>(memory)];
+  f.begin = begin, f.end = end;
+  f.first = f.second = Place(running_.agent, seq, inst, write);
+  f.message = std::string("the ") + (write ? "write" : "read") + " by " + f.first.op + " (line " +
+              std::to_string(f.first.line) + ") through view " + left->name + " of " + f.memory +
+              " goes outside of its bytes " + std::to_string(left->begin) + " to " + std::to_string(left->end - 1);
+  Report(sides, std::move(f));
+}
+
+void HazardMonitor::FindLost(const Context& c, uint32_t inst, Memory memory, int64_t offset, int64_t bytes,
+                             uint16_t view) {
+  shared_bytes_.Read(memory, offset, bytes, view, [&](const SharedBytes::Writer& by, int64_t begin, int64_t end) {
+    const uint32_t seq = agents_[running_.agent].done + 1;
+    const Code* earlier = executed_[by.agent][by.seq - 1].code;
+    const Sides sides{&earlier->insts[by.inst], &c.code->insts[inst], 4000, by.seq, seq};
+    if (Again(sides, begin, end)) return;
+    Finding f;
+    f.kind = "overlap";
+    f.memory = kMemoryNames[static_cast<int>(memory)];
+    f.begin = begin, f.end = end;
+    f.first = Place(by.agent, by.seq, by.inst, true);
+    f.second = Place(running_.agent, seq, inst, false);
+    const std::string lost = function_.views[view - 1u].name, kept = function_.views[by.view - 1u].name;
+    f.message = "views " + lost + " and " + kept + " of " + f.memory + " overlap: what " + lost + " held is read by " +
+                f.second.op + " (line " + std::to_string(f.second.line) + ") after it was overwritten through " + kept +
+                " by " + f.first.op + " (line " + std::to_string(f.first.line) + ")";
+    Report(sides, std::move(f));
+  });
+}
+
+std::string HazardMonitor::ViewNames(const Finding& f) const {
+  std::string names;
+  for (const PointerView& view : function_.views) {
+    int memory = 0;
+    while (memory < static_cast<int>(Memory::kMemories) && kMemoryNames[memory] != f.memory) ++memory;
+    if (memory == static_cast<int>(Memory::kMemories)) break;
+    if (SpaceOf(static_cast<Memory>(memory)) != view.space || f.begin >= view.limit || f.end <= view.begin) continue;
+    names += (names.empty() ? "" : ", ") + view.name;
+  }
+  return names;
 }
 
 void HazardMonitor::TouchGm(const Context& c, const Inst* in, const GmRange& range, Access access) {
@@ -412,6 +498,7 @@ void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAcces
       range.tensor = access.tensor, range.offset = access.tensor ? from : 0, range.bytes = to - from;
       AddGm(c, entry, range);
     } else {
+      if (!c.code->views.empty()) CheckView(c, inst, memory, from, to - from, access.access);
       shadow_.Touch(memory, from, to - from, access.access, inst, false);
     }
   };

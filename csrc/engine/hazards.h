@@ -20,6 +20,7 @@
 #include "paged_array.h"
 #include "report.h"
 #include "shadow.h"
+#include "shared_bytes.h"
 #include "thread_races.h"
 #include "vector_order.h"
 
@@ -98,6 +99,12 @@ class HazardMonitor final : public Monitor {
   static void FindTensor(const Context& c, GmRange* range);
   // What vector_order_ calls for two accesses of the running vector function.
   auto OrderConflict(const Context& c, const Inst* in, Memory memory, bool scalar, bool write);
+  // Whether an access through a pointer into a view stays in it, and finds there what was stored through it.
+  void CheckView(const Context& c, uint32_t inst, Memory memory, int64_t offset, int64_t bytes, Access access);
+  // Bytes that are read through a view and were overwritten through another.
+  void FindLost(const Context& c, uint32_t inst, Memory memory, int64_t offset, int64_t bytes, uint16_t view);
+  // Names of the views that bytes of a memory lie in.
+  std::string ViewNames(const Finding& f) const;
   void CheckThreads(const Context& c, uint32_t inst, const LaneAccess& access, const int64_t* at);
   void Conflict(int agent, uint32_t granule, const Record& r, uint32_t mask, uint32_t inst, bool write, bool reach);
   // The two sides of a finding as they are found, by their instructions; a pair is put into words once.
@@ -152,6 +159,7 @@ class HazardMonitor final : public Monitor {
   Running running_;
   Shadow shadow_;
   std::vector<Piece> pieces_;              // of the running gather or scatter
+  SharedBytes shared_bytes_;
   std::vector<VectorOrder> vector_order_;  // of each vector core
   std::vector<ThreadRaces> thread_races_;
   BlockHistory history_;

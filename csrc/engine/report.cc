@@ -56,6 +56,7 @@ std::string Describe(const Finding& f) {
   if (f.kind != "race") return f.message;
   const bool blocks = f.first.block != f.second.block;
   std::string where = f.memory == "GM" && !f.tensor.empty() ? "tensor " + f.tensor : f.memory;
+  if (!f.views.empty()) where += " (" + f.views + ")";
   return f.hazard + " race on " + where + " bytes " + std::to_string(f.begin) + " to " + std::to_string(f.end - 1) +
          ": nothing orders " + PlaceText(f.first, blocks) + " and " + PlaceText(f.second, blocks) + "; " + f.missing;
 }
@@ -69,7 +70,7 @@ std::string FindingsJson(const std::vector<Finding>& findings) {
     out += std::string(out.size() > 1 ? ", " : "") + "{\"kind\": " + Quoted(f.kind) +
            ", \"hazard\": " + (f.hazard.empty() ? "null" : Quoted(f.hazard)) + ", \"message\": " + Quoted(Describe(f)) +
            ", \"missing\": " + Quoted(f.missing) + ", \"memory\": " + Quoted(f.memory) +
-           ", \"tensor\": " + (f.tensor.empty() ? "null" : Quoted(f.tensor)) +
+           ", \"views\": " + Quoted(f.views) + ", \"tensor\": " + (f.tensor.empty() ? "null" : Quoted(f.tensor)) +
            ", \"begin\": " + std::to_string(f.begin) + ", \"end\": " + std::to_string(f.end) +
            ", \"count\": " + std::to_string(f.count) + ", \"first\": " + PlaceJson(f.first) +
            ", \"second\": " + PlaceJson(f.second) + "}";

@@ -22,11 +22,12 @@ struct AccessPlace {
 };
 
 struct Finding {
-  std::string kind;            // race, uninitialised
+  std::string kind;            // race, uninitialised, bounds, overlap, flag
   std::string hazard;          // RAW, WAR, WAW; empty when it is no race
   std::string message;         // one sentence
   std::string missing;         // what would order the two
   std::string memory;          // UB, L1, ..., GM
+  std::string views;           // names of the buffers the bytes lie in, as far as the text tells
   std::string tensor;          // GM: name of the parameter, empty when the address came from memory
   int64_t begin = 0, end = 0;  // bytes
   int64_t count = 1;           // how often this pair of lines was found

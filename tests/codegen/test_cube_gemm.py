@@ -82,11 +82,11 @@ def test_the_loop():
         "l0b_bf16_at = pto.addptr(l0b_bf16, stage_offset)",
         'pto.get_buf("MTE1", token)',
         "first_column = k_slice * 4",
-        "pto.mte_l1_l0a(l1_bf16, l0a_bf16_at, m_start=0, k_start=first_column, m_step=4, k_step=4, src_stride=4, dst_stride=4)",
-        "pto.mte_l1_l0b(l1_bf16_1, l0b_bf16_at, m_start=0, k_start=first_column, m_step=4, k_step=4, src_stride=4, dst_stride=4)",
+        "pto.mte_l1_l0a(a, l0a_bf16_at, m_start=0, k_start=first_column, m_step=4, k_step=4, src_stride=4, dst_stride=4)",
+        "pto.mte_l1_l0b(b, l0b_bf16_at, m_start=0, k_start=first_column, m_step=4, k_step=4, src_stride=4, dst_stride=4)",
         'pto.rls_buf("MTE1", token)',
         'pto.get_buf("M", token)',
-        "pto.mad_acc(l0a_bf16_at, l0b_bf16_at, l0c_f32, 64, 64, 64, init=pto.cast(k_slice == 0, pto.i32))",
+        "pto.mad_acc(l0a_bf16_at, l0b_bf16_at, c, 64, 64, 64, init=pto.cast(k_slice == 0, pto.i32))",
         'pto.rls_buf("M", token)',
     ]
 
@@ -96,11 +96,11 @@ def test_one_slice_needs_no_loop():
     assert loop_of(lines_of(m, gemm(m, (64, 64, 64), 64, clear=0))) == [
         "# c: GEMM of 64 x 64 x 64 bfloat16 from L1, 1 slice of K = 64, 1 x 8192 B of L0A and 1 x 8192 B of L0B, token 0",
         'pto.get_buf("MTE1", 0)',
-        "pto.mte_l1_l0a(l1_bf16, l0a_bf16, m_start=0, k_start=0, m_step=4, k_step=4, src_stride=4, dst_stride=4)",
-        "pto.mte_l1_l0b(l1_bf16_1, l0b_bf16, m_start=0, k_start=0, m_step=4, k_step=4, src_stride=4, dst_stride=4)",
+        "pto.mte_l1_l0a(a, l0a_bf16, m_start=0, k_start=0, m_step=4, k_step=4, src_stride=4, dst_stride=4)",
+        "pto.mte_l1_l0b(b, l0b_bf16, m_start=0, k_start=0, m_step=4, k_step=4, src_stride=4, dst_stride=4)",
         'pto.rls_buf("MTE1", 0)',
         'pto.get_buf("M", 0)',
-        "pto.mad_acc(l0a_bf16, l0b_bf16, l0c_f32, 64, 64, 64)",
+        "pto.mad_acc(l0a_bf16, l0b_bf16, c, 64, 64, 64)",
         'pto.rls_buf("M", 0)',
     ]
 
@@ -125,8 +125,8 @@ def test_any_number_of_gemms_share_the_stages():
 def test_stages_lie_behind_tiles_of_the_kernel():
     m = memory(a0=1000, b0=4096)
     lines = lines_of(m, gemm(m))
-    assert 'l0a_bf16 = pto.castptr(pto.const(2048, dtype=pto.i64), pto.ptr(pto.bf16, "left"))' in lines
-    assert 'l0b_bf16 = pto.castptr(pto.const(8192, dtype=pto.i64), pto.ptr(pto.bf16, "right"))' in lines
+    assert 'l0a_bf16 = pto.castptr(pto.const(2048, dtype=pto.i64), pto.ptr(pto.bf16, "left"))  # L0A view GEMM stages' in lines
+    assert 'l0b_bf16 = pto.castptr(pto.const(8192, dtype=pto.i64), pto.ptr(pto.bf16, "right"))  # L0B view GEMM stages' in lines
 
 
 def test_stages_that_do_not_fit():

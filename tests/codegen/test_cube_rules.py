@@ -76,7 +76,7 @@ def to_l1(dst, src, *, stride=256, rows=64, columns=64, transpose=0, pitch=64, p
 def test_copy_to_l1(mode):
     lines = cube(lambda m: to_l1(at(m["l1"], 1024), access(A, "bfloat16", 4096, 64), transpose=int(mode == "dn2nz"), pitch=80, cache=4))
     assert lines[-1] == (
-        f'pto.mte_gm_l1_frac(pto.addptr(a, 4096), pto.addptr(l1_bf16, 1024), "{mode}", shape=(64, 64), '
+        f'pto.mte_gm_l1_frac(pto.addptr(a, 4096), pto.addptr(l1, 1024), "{mode}", shape=(64, 64), '
         "src_layout=(256,), dst_group=(1, 1, 80, 0), ctrl=(4, False))"
     )
 
@@ -117,7 +117,7 @@ def test_positions_that_may_be_aligned_are_left_to_run_time():
 
 def test_fill_of_l1():
     lines = cube(lambda m: call("fill_l1", at(m["l1"]), N * 32, tirx.IntImm("uint32", 0), 4, N, 64 - N, 16))
-    assert lines[-1] == "pto.raw_fill_l1(l1_bf16, n * 32, 0, repeat_times=4, block_num_32b=n, dst_gap_32b=64 - n, fill_word_bits=16)"
+    assert lines[-1] == "pto.raw_fill_l1(l1, n * 32, 0, repeat_times=4, block_num_32b=n, dst_gap_32b=64 - n, fill_word_bits=16)"
     refused(lambda m: call("fill_l1", at(m["l1"]), 0, tirx.IntImm("uint32", 0), 32768, 1, 0, 16), "number of columns", "32768")
     refused(lambda m: call("fill_l1", at(m["l1"]), 0, tirx.IntImm("uint32", 0), 1, 1, 0, 8), "8 as argument width", "16, 32")
 
@@ -133,7 +133,7 @@ def load(m, side, *numbers, source=0, target=0):
 def test_load(side):
     lines = cube(lambda m: load(m, side, 1, 2, 4, 3, 8, 5, 0, target=256))
     wanted = "m_start=1, k_start=2, m_step=4, k_step=3, src_stride=8, dst_stride=5"
-    assert lines[-1] == f"pto.mte_l1_l0{side}(l1_bf16, pto.addptr(l0{side}_bf16, 256), {wanted})"
+    assert lines[-1] == f"pto.mte_l1_l0{side}(l1, pto.addptr(l0{side}, 256), {wanted})"
     assert cube(lambda m: load(m, side, 1, 2, 4, 3, 8, 5, 1))[-1].endswith(f"{wanted}, transpose=True)")
 
 
@@ -142,19 +142,19 @@ def test_load_with_scale_factors(side):
     """Sixteen arguments: the scale factors of the tile come along."""
     lines = cube(lambda m: load(m, side, 0, 0, 4, 2, 4, 4, 0, at(m["l1"], 8192), 0, 3, 4, 1, 2, 1), dtype="float8_e4m3fn")
     scales = "x_start=0, y_start=3, x_step=4, y_step=1, src_stride=2, dst_stride=1"
-    assert lines[-3].startswith(f"pto.mte_l1_l0{side}(l1_f8e4m3, l0{side}_f8e4m3, m_start=0")
-    assert lines[-1] == f"pto.mte_l1_l0{side}_mx(pto.addptr(l1_f8e8m0, 8192), l0{side}_f8e4m3, {scales})"
+    assert lines[-3].startswith(f"pto.mte_l1_l0{side}(l1, l0{side}, m_start=0")
+    assert lines[-1] == f"pto.mte_l1_l0{side}_mx(pto.addptr(l1_f8e8m0, 8192), l0{side}, {scales})"
 
 
 @pytest.mark.parametrize("side", ["a", "b"])
 def test_scale_factors_alone(side):
     lines = cube(lambda m: call(f"load_c{side}_sf", at(m[f"l0{side}"]), at(m["l1"], 8192), 0, 3, 4, 1, 2, 1), dtype="float8_e4m3fn")
-    assert lines[-1].startswith(f"pto.mte_l1_l0{side}_mx(pto.addptr(l1_f8e8m0, 8192), l0{side}_f8e4m3, x_start=0, y_start=3")
+    assert lines[-1].startswith(f"pto.mte_l1_l0{side}_mx(pto.addptr(l1_f8e8m0, 8192), l0{side}, x_start=0, y_start=3")
 
 
 def test_start_of_a_float4_load_is_in_its_address():
     lines = cube(lambda m: load(m, "a", 1, 2, 4, 3, 8, 5, 0), dtype="float4_e2m1fnx2")
-    assert lines[-1].startswith("pto.mte_l1_l0a(pto.addptr(l1_f4e2m1x2, 8704), l0a_f4e2m1x2, m_start=0, k_start=0, m_step=4")
+    assert lines[-1].startswith("pto.mte_l1_l0a(pto.addptr(l1, 8704), l0a, m_start=0, k_start=0, m_step=4")
 
 
 def test_loads_that_cannot_be():
@@ -180,8 +180,8 @@ def mad(m, extents=(64, 32, 48), *, flag=0, gemv=1, bias=0, clear=1, kind="mad")
 
 @pytest.mark.parametrize("surface", SURFACES)
 def test_mad(surface):
-    assert cube(lambda m: mad(m), surface=surface)[-1] == "pto.mad(l0a_bf16, l0b_bf16, l0c_f32, 64, 48, 32)"
-    assert cube(lambda m: mad(m, clear=0), surface=surface)[-1] == "pto.mad_acc(l0a_bf16, l0b_bf16, l0c_f32, 64, 48, 32)"
+    assert cube(lambda m: mad(m), surface=surface)[-1] == "pto.mad(l0a, l0b, l0c, 64, 48, 32)"
+    assert cube(lambda m: mad(m, clear=0), surface=surface)[-1] == "pto.mad_acc(l0a, l0b, l0c, 64, 48, 32)"
 
 
 @pytest.mark.parametrize("surface", SURFACES)
@@ -203,10 +203,10 @@ def test_flags_known_at_run_time():
     """September 2026 takes them as numbers, for August one multiplication per case stands under branches."""
     make = lambda m: mad(m, flag=tirx.Select(N == 3, immediate(3), immediate(2)), clear=N == 0)  # noqa: E731
     new = cube(make, surface="2026-09")
-    assert new[-1].startswith("pto.mad_acc(l0a_bf16, l0b_bf16, l0c_f32, 64, 48, 32, init=pto.cast(n == 0, pto.i32), unit_flag=")
+    assert new[-1].startswith("pto.mad_acc(l0a, l0b, l0c, 64, 48, 32, init=pto.cast(n == 0, pto.i32), unit_flag=")
     assert "pto.select(n == 3, pto.const(3, dtype=pto.i32), pto.const(2, dtype=pto.i32))" in new[-1]
     old = [line for line in cube(make) if line.startswith(("pto.mad", "with pto.if_"))]
-    cases = [f'pto.mad{form}(l0a_bf16, l0b_bf16, l0c_f32, 64, 48, 32, unit_flag="{token}")'
+    cases = [f'pto.mad{form}(l0a, l0b, l0c, 64, 48, 32, unit_flag="{token}")'
              for form in ("", "_acc") for token in ("check_and_set", "check_only")]  # fmt: skip
     assert [line for line in old if line.startswith("pto.mad")] == cases
     assert len(old) == 7
@@ -237,7 +237,7 @@ PRODUCTS = [
 @pytest.mark.parametrize(("kind", "dtype", "accumulator"), PRODUCTS)
 def test_element_types(kind, dtype, accumulator):
     lines = cube(lambda m: mad(m, (64, 64, 64), kind=kind), dtype=dtype, accumulator=accumulator)
-    assert lines[-1].startswith(f"pto.{kind}(l0a_")
+    assert lines[-1].startswith(f"pto.{kind}(l0a, ")
 
 
 def test_scaled_multiplication_has_static_flags_on_every_surface():
@@ -245,7 +245,7 @@ def test_scaled_multiplication_has_static_flags_on_every_surface():
     for surface in SURFACES:
         lines = cube(make, dtype="float8_e4m3fn", surface=surface)
         assert [line for line in lines if line.startswith("pto.mad")] == [
-            f"pto.{name}(l0a_f8e4m3, l0b_f8e4m3, l0c_f32, 64, 64, 64)" for name in ("mad_mx", "mad_mx_acc")
+            f"pto.{name}(l0a, l0b, l0c, 64, 64, 64)" for name in ("mad_mx", "mad_mx_acc")
         ]
 
 
@@ -265,8 +265,8 @@ HF32 = {0: "", 1: ', tf32_mode="round_away"', 2: ', tf32_mode="round_even"'}
 @pytest.mark.parametrize("mode", HF32)
 def test_hf32(mode):
     lines = cube(lambda m: [call("set_hf32_mode", mode), mad(m)], dtype="float32")
-    assert lines[-1] == f"pto.mad(l0a_f32, l0b_f32, l0c_f32, 64, 48, 32{HF32[mode]})"
-    assert cube(lambda m: [call("set_hf32_mode", mode), mad(m)])[-1] == "pto.mad(l0a_bf16, l0b_bf16, l0c_f32, 64, 48, 32)"
+    assert lines[-1] == f"pto.mad(l0a, l0b, l0c, 64, 48, 32{HF32[mode]})"
+    assert cube(lambda m: [call("set_hf32_mode", mode), mad(m)])[-1] == "pto.mad(l0a, l0b, l0c, 64, 48, 32)"
 
 
 def test_direction():
@@ -311,7 +311,7 @@ def to_gm(m, out, dtype, *, quantisation=0, flag=0, rows=64, columns=48, stride=
 def test_copy_to_gm(accumulator, dtype, mode, option):
     out = pointer("out", dtype)
     lines = cube(lambda m: to_gm(m, out, dtype, quantisation=mode, cache=4), accumulator=accumulator, params=(out,))
-    wanted = f"pto.mte_l0c_gm(l0c_{'f32' if accumulator == 'float32' else 'i32'}, pto.addptr(out, 256), 64, 48, 64, 128, 0, 4"
+    wanted = "pto.mte_l0c_gm(l0c, pto.addptr(out, 256), 64, 48, 64, 128, 0, 4"
     assert lines[-1] == f'{wanted}{option}, layout="nz2nd")'
 
 
@@ -368,12 +368,12 @@ def mixed(statement, vector=lambda sid: tirx.Evaluate(immediate(0)), *, surface=
 
 
 def test_copy_to_ub():
-    assert 'pto.mte_l0c_ub(l0c_f32, ub_f32, 64, 64, 64, 64, 0, layout="nz2nd")' in mixed(lambda m: to_ub(m))
-    assert 'pto.mte_l0c_ub(l0c_f32, ub_f32, 64, 64, 64, 64, 1, layout="nz2nd")' in mixed(lambda m: to_ub(m, core=1))
-    assert 'pto.mte_l0c_ub(l0c_f32, ub_f32, 64, 64, 64, 64, n, layout="nz2nd")' in mixed(lambda m: to_ub(m, core=N))
+    assert 'pto.mte_l0c_ub(l0c, ub, 64, 64, 64, 64, 0, layout="nz2nd")' in mixed(lambda m: to_ub(m))
+    assert 'pto.mte_l0c_ub(l0c, ub, 64, 64, 64, 64, 1, layout="nz2nd")' in mixed(lambda m: to_ub(m, core=1))
+    assert 'pto.mte_l0c_ub(l0c, ub, 64, 64, 64, 64, n, layout="nz2nd")' in mixed(lambda m: to_ub(m, core=N))
     for dual, split in ((1, "M"), (2, "N")):
         lines = mixed(lambda m, dual=dual: to_ub(m, dual=dual, flag=3))
-        assert f'pto.mte_l0c_ub(l0c_f32, ub_f32, 64, 64, 64, 64, unit_flag="check_and_clear", layout="nz2nd", split="{split}")' in lines
+        assert f'pto.mte_l0c_ub(l0c, ub, 64, 64, 64, 64, unit_flag="check_and_clear", layout="nz2nd", split="{split}")' in lines
 
 
 def test_copies_to_ub_that_cannot_be():
@@ -404,7 +404,7 @@ def test_copy_from_ub_to_l1():
     nothing = tirx.Evaluate(immediate(0))
     raw = call("copy_ubuf_to_cbuf", at(memory["l1"], 512), at(UB), 0, 4, 8, 1, 3)
     mod = mixed_kernel("k", (A,), head, nothing, lambda sid: raw)
-    assert emitted(mod)[-1] == "pto.mte_ub_l1(ub_f32, pto.addptr(l1_f32, 512), 8, nburst=(4, 1, 3))"
+    assert emitted(mod)[-1] == "pto.mte_ub_l1(ub, pto.addptr(l1, 512), 8, nburst=(4, 1, 3))"
 
 
 @pytest.mark.parametrize(("ctype", "dtype", "bursts"), [("float", "float32", 8), ("bfloat16_t", "bfloat16", 4), ("int8_t", "int8", 2)])
@@ -441,7 +441,7 @@ def test_buffers_of_one_memory_follow_each_other():
     out = pointer("out", "float32")
     body = call("copy_matrix_cc_to_gm", access(out, "float32", 0, 64), at(second), 0, 16, 4, 16, 16, 0, 0, 0, 0, 0, 0, 1, *[0] * 11)
     lines = emitted(cube_kernel("k", (out,), tirx.AllocBuffer(first), tirx.AllocBuffer(second), body))
-    assert 'l0c_f32 = pto.castptr(pto.const(1024, dtype=pto.i64), pto.ptr(pto.f32, "acc"))' in lines
+    assert 'second = pto.castptr(pto.const(1024, dtype=pto.i64), pto.ptr(pto.f32, "acc"))  # L0C view second' in lines
 
 
 def kernel_kind(mod):

@@ -71,7 +71,12 @@ def comment(text: str) -> ast.stmt:
     return ast.Expr(call(name(COMMENT), constant(text)))
 
 
-COMMENT = "__comment__"
+def note(text: str) -> ast.stmt:
+    """A comment at the end of the line before."""
+    return ast.Expr(call(name(NOTE), constant(text)))
+
+
+COMMENT, NOTE = "__comment__", "__note__"
 
 
 # -- blocks --------------------------------------------------------------------------------------------------------------
@@ -422,6 +427,8 @@ class Builder:
                 if item.name and item.uses:
                     target = ast.Name(item.name, ast.Store())
                     out.append(ast.Assign([target], item.build([_expression(v) for v in item.operands])))
+                    if item.note:
+                        out.append(note(item.note))
             elif isinstance(item, Unpacking):
                 if any(result.uses for result in item.results):
                     names: list[ast.expr] = [ast.Name(result.name or "_", ast.Store()) for result in item.results]

@@ -11,6 +11,7 @@ from tilelang_pto.errors import UnsupportedError
 from tilelang_pto.version import __version__
 
 from . import rules as _rules  # noqa: F401  (fills the tables)
+from .analysis.views import restore_views
 from .attributes import EXTENT_PARAMETERS
 from .emit import NestingError, call, constant, path
 from .naming import NameSupply
@@ -92,7 +93,8 @@ def emit_function(func: Any, kernel_name: str, surface: Surface, fast_math: bool
     visitor.arguments_alias = not restricted or has_addresses(func.body)
     extents = frozenset(str(name) for name in attrs.get(EXTENT_PARAMETERS, ()))
     parameters, arguments = _parameters(visitor, func, extents)
-    prepared = visitor.prepare(func.body)
+    body_of_views, visitor.arenas = restore_views(func)
+    prepared = visitor.prepare(body_of_views)
     try:
         visitor.stmt(prepared)
         body: list[ast.stmt] = visitor.b.finish() or [ast.Pass()]

@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Sequence
 
-from .emit import COMMENT
+from .emit import COMMENT, NOTE
 
 __all__ = ["print_module"]
 
-_COMMENT_LINE = re.compile(rf"^(\s*){COMMENT}\((.*)\)$")
+_COMMENT_LINE = re.compile(rf"^(\s*)({COMMENT}|{NOTE})\((.*)\)$")
 _PLAIN_STRING = re.compile(r"'([^'\"\\]*)'")
 _SIGNATURE = re.compile(r"^(def \w+\()(.*)(\):)$")
 _PARAMETER_SEPARATOR = re.compile(r", (?=\w+: )")
@@ -36,7 +36,11 @@ def _finish(text: str) -> str:
     for line in text.split("\n"):
         match = _COMMENT_LINE.match(line)
         if match:
-            lines.append(f"{match.group(1)}# {ast.literal_eval(match.group(2))}")
+            text = f"# {ast.literal_eval(match.group(3))}"
+            if match.group(2) == NOTE:
+                lines[-1] += f"  {text}"
+            else:
+                lines.append(match.group(1) + text)
             continue
         line = _PLAIN_STRING.sub(r'"\1"', line)
         if len(line) > _LONGEST_LINE and line.startswith("def "):

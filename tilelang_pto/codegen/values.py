@@ -66,6 +66,7 @@ class Value:
         inline: never give it a name (typed constants, attributes of loop and branch handles).
         weight: rough length of the expression when printed in place.
         access: what a vector load reads.
+        note: comment at the end of the line that gives it a name.
     """
 
     type: Type
@@ -88,6 +89,7 @@ class Value:
     name: str | None = None
     uses: list[tuple[Block, int]] = field(default_factory=list)
     access: VectorAccess | None = None
+    note: str = ""
 
     @property
     def dtype(self) -> DType:

@@ -20,6 +20,7 @@ from .analysis.cores import Cores, cores_of
 from .analysis.liveness import Liveness, Slot
 from .analysis.loops import constant_index, normalise_loops
 from .analysis.ranges import non_negative_variables
+from .analysis.views import PlacedView
 from .arith import Arithmetic
 from .emit import Block, Builder, call
 from .registry import EXPRESSION_RULES, OP_RULES, STATEMENT_RULES, OpRule
@@ -46,6 +47,7 @@ class Storage:
         element: TIR dtype it was allocated with.
         pointer: base pointer (``gm``, ``stack``).
         byte_offset: position in its memory.
+        size: bytes in its memory.
     """
 
     kind: MemorySpace | Literal["gm", "slot", "stack", "scales"]
@@ -53,6 +55,7 @@ class Storage:
     element: str
     pointer: Value | None = None
     byte_offset: int = 0
+    size: int = 0
 
 
 class Visitor:
@@ -83,8 +86,9 @@ class Visitor:
         self.slots: dict[Slot, Value] = {}
         self.liveness = Liveness(tirx.Evaluate(0), ())
         self.counters: set[Any] = set()
-        self.allocations: dict[str, list[tuple[Storage, int]]] = {}  # by memory space, with sizes in bytes
-        self.views: set[str] = set()
+        self.allocations: dict[str, list[Storage]] = {}  # by memory space
+        self.arenas: dict[str, list[PlacedView]] = {}  # buffers of merged allocations, by the allocation's name
+        self.views: set[str] = set()  # names that a comment has told
         self.arguments_alias = False
         self.modes: dict[str, int | None] = {"hf32": 0, "direction": 0}  # None where it depends on the way that led here
         self.pad_value: Value | None = None  # of padded copies, where one setter is known to reach

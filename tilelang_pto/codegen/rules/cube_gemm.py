@@ -22,7 +22,7 @@ from ..visitor import MemorySpace, Storage, Visitor, operation_name
 from .control import device_loop
 from .cube_load import emit_scales, load_tile
 from .cube_mad import LARGEST_EXTENT, Flag, choice, lowered, multiply, unit_flag
-from .memory import access_pointer, allocate, at, memory_pointer
+from .memory import access_pointer, allocate, at, describe_view, memory_pointer
 from .operands import field, operand
 
 ROWS = 16
@@ -216,7 +216,7 @@ class _Pipeline:
             if self.token:
                 token.hint = "token"
             tiles = [
-                at(v, memory_pointer(v, space, self.stages[space].byte_offset, shape.dtype), self._stage_offset(stage, rows))
+                at(v, memory_pointer(v, self.stages[space], shape.dtype), self._stage_offset(stage, rows))
                 for space, rows in (("left", shape.m), ("right", shape.n))
             ]
             self._claim("get_buf", "MTE1", token)
@@ -300,6 +300,7 @@ def _stages(v: Visitor, space: MemorySpace) -> Storage:
         sizes = [_shape_of_call(v, node) for node in _gemms(v.body)]
         size = max(shape.stages * shape.stage_bytes(shape.m if space == "left" else shape.n) for shape in sizes)
         v.storage[key] = allocate(v, space, "GEMM stages", "uint8", size)
+        describe_view(v, v.storage[key], "GEMM stages")
     return v.storage[key]
 
 

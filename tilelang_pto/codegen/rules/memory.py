@@ -14,6 +14,7 @@ from typing import Any
 
 from tvm import tirx
 
+from ..analysis.views import PlacedView
 from ..caps import MEMORIES, memory_name
 from ..emit import call, constant, path
 from ..registry import expression, op, statement
@@ -30,7 +31,15 @@ def alloc_buffer(v: Visitor, node: Any) -> None:
     scope, data, element = str(buffer.scope()), buffer.data, str(buffer.dtype)
     space = SCOPES.get(scope.removesuffix(".dyn"))
     if scope != "shared" and space is not None:
-        v.storage[data] = allocate(v, space, str(data.name), element, _byte_count(v, buffer), data)
+        views = v.arenas.get(str(data.name), ())
+        arena = v.storage[data] = allocate(v, space, str(data.name), element, _byte_count(v, buffer), views)
+        for one in views:
+            view = one.view
+            part = Storage(space, view.name, view.element, byte_offset=arena.byte_offset + view.begin, size=view.size)
+            v.storage[one.data] = part
+            describe_view(v, part, part.name, f"{view.extent} {view.element}, ")
+        if not views:
+            describe_view(v, arena, arena.name, f"{_one_dimension(buffer)} {buffer.dtype}, ")
     elif scope in ("shared.l0a.sf", "shared.l0b.sf"):
         v.storage[data] = Storage("scales", str(data.name), element)
     elif scope in ("local", "local.var") and v.region == "simt" and data not in v.running:
@@ -49,14 +58,14 @@ SCOPES: dict[str, MemorySpace] = {"shared": "ub", "shared.l1": "mat", "shared.l0
 """Spaces of TileLang's memory scopes, all of which may end in ``.dyn``; ``shared`` without it is none of Ascend's."""
 
 
-def allocate(v: Visitor, space: MemorySpace, name: str, element: str, size: int, data: Any = None) -> Storage:
-    """Memory behind all that is allocated already; buffers that do not fit are refused, with what each takes (and views of ``data``)."""
+def allocate(v: Visitor, space: MemorySpace, name: str, element: str, size: int, views: Sequence[PlacedView] = ()) -> Storage:
+    """Memory behind all that is allocated already; buffers that do not fit are refused, with what each takes (and the ``views`` in it)."""
     memory, taken = MEMORIES[space], v.allocations.setdefault(space, [])
-    storage = Storage(space, name, element, byte_offset=taken_bytes(v, space))
-    taken.append((storage, size))
+    storage = Storage(space, name, element, byte_offset=taken_bytes(v, space), size=size)
+    taken.append(storage)
     required = storage.byte_offset + size
     if required > memory.size:
-        parts = ", ".join([*(f"{other.name} {count}" for other, count in taken[:-1]), f"{name} {size}{_views(v, data)}"])
+        parts = ", ".join([*(f"{other.name} {other.size}" for other in taken[:-1]), f"{name} {size}{_parts(views)}"])
         v.unsupported(
             f"{required} bytes of {memory.name} are required and {memory.size} are available ({parts})",
             "use smaller tiles or fewer buffer versions",
@@ -64,24 +73,18 @@ def allocate(v: Visitor, space: MemorySpace, name: str, element: str, size: int,
     return storage
 
 
-def _views(v: Visitor, data: Any) -> str:
-    """The buffers TileLang has put into one allocation, with their sizes."""
-    found: dict[str, int] = {}
-
-    def visit(node: Any) -> None:
-        if isinstance(node, tirx.DeclBuffer) and node.buffer.data.same_as(data):
-            found.setdefault(str(node.buffer.name), _byte_count(v, node.buffer))
-
-    if data is not None and v.body is not None:
-        tirx.stmt_functor.post_order_visit(v.body, visit)
-    inner = {view: count for view, count in found.items() if view != str(data.name)}
-    return f": {', '.join(f'{view} {count}' for view, count in inner.items())}" if len(inner) > 1 else ""
+def _parts(views: Sequence[PlacedView]) -> str:
+    """The buffers TileLang has put into one allocation, with their sizes, the largest first."""
+    if not views:
+        return ""
+    largest = sorted((one.view for one in views), key=lambda view: -view.size)
+    return f": {', '.join(f'{view.name} {view.size}' for view in largest)}"
 
 
 def taken_bytes(v: Visitor, space: str) -> int:
     """Where the next buffer of a memory can start."""
     alignment = MEMORIES[space].alignment
-    end = max((storage.byte_offset + size for storage, size in v.allocations.get(space, ())), default=0)
+    end = max((storage.byte_offset + storage.size for storage in v.allocations.get(space, ())), default=0)
     return -(-end // alignment) * alignment
 
 
@@ -151,13 +154,23 @@ def _reset_slot(v: Visitor, node: Any, element: str) -> None:
 
 @statement(tirx.DeclBuffer)
 def decl_buffer(v: Visitor, node: Any) -> None:
-    """A typed view of memory that exists already: no code, but a comment that names it."""
+    """A typed view of memory that exists already: no code, but a comment where it has a name of its own."""
     storage = storage_of(v, node.buffer.data)
     _plain_view(v, node.buffer)
     name = str(node.buffer.name)
     if storage.kind in MEMORIES and name not in v.views:
-        v.views.add(name)
-        v.b.comment(f"{MEMORIES[storage.kind].name} view {name}: {_one_dimension(node.buffer)} {node.buffer.dtype}")
+        describe_view(v, storage, name, f"{_one_dimension(node.buffer)} {node.buffer.dtype}, ")
+
+
+def describe_view(v: Visitor, storage: Storage, name: str, what: str = "") -> None:
+    """A comment with the place of a buffer in its memory; the simulator reads it (docs/program-form.md)."""
+    v.views.add(name)
+    v.b.comment(f"{view_title(storage, name)}: {what}bytes {storage.byte_offset} to {storage.byte_offset + storage.size - 1}")
+
+
+def view_title(storage: Storage, name: str) -> str:
+    """``UB view row``."""
+    return f"{MEMORIES[storage.kind].name} view {name}"
 
 
 def _plain_view(v: Visitor, buffer: Any) -> None:
@@ -236,23 +249,24 @@ def _private_address(v: Visitor, storage: Storage, dtype: DType, index: Any) -> 
 def pointer_to(v: Visitor, storage: Storage, dtype: DType) -> Value:
     """Base pointer of a storage, as pointer to ``dtype``."""
     if storage.kind in MEMORIES:
-        return memory_pointer(v, storage.kind, storage.byte_offset, dtype)
+        return memory_pointer(v, storage, dtype)
     pointer = storage.pointer
     assert pointer is not None
     return cast_pointer(v, pointer, dtype)
 
 
-def memory_pointer(v: Visitor, space: str, byte_offset: int, dtype: DType) -> Value:
-    """Pointer to a byte position of a memory."""
-    type = pointer_type(dtype, space)
+def memory_pointer(v: Visitor, storage: Storage, dtype: DType) -> Value:
+    """Pointer to the beginning of a buffer in a memory of the core."""
+    type = pointer_type(dtype, storage.kind)
 
     def build(_: Sequence[ast.expr]) -> ast.expr:
-        position = call("pto.const", constant(byte_offset), dtype=path("pto.i64"))
+        position = call("pto.const", constant(storage.byte_offset), dtype=path("pto.i64"))
         return call("pto.castptr", position, pointer_type_expression(type))
 
-    hint = f"{MEMORIES[space].name.lower()}_{dtype.pto}"
-    base = v.b.pure((space, byte_offset), build, (), type, hint=hint, everywhere=True)
-    base.keep_name = True
+    stem = storage.name if storage.name.isidentifier() else MEMORIES[storage.kind].name.lower()
+    hint = stem if dtype.tir == storage.element else f"{stem}_{dtype.pto}"
+    base = v.b.pure((storage.kind, storage.byte_offset, storage.name), build, (), type, hint=hint, everywhere=True)
+    base.keep_name, base.note = True, view_title(storage, storage.name)
     return base
 
 

@@ -11,7 +11,7 @@ from ..emit import call
 from ..types import I32, Type
 from ..values import Value
 from ..visitor import Storage, Visitor
-from .memory import allocate, pointer_to
+from .memory import allocate, describe_view, pointer_to
 
 PLACE = 4
 """Bytes of one place."""
@@ -43,6 +43,7 @@ def _scratch(v: Visitor, name: str, places: int) -> Storage:
         return v.storage[size]
     key: tuple[Any, ...] = (name, places)
     v.storage[key] = allocate(v, "ub", name, "uint8", places * PLACE)
+    describe_view(v, v.storage[key], name)
     return v.storage[key]
 
 

@@ -9,6 +9,8 @@ __all__ = ["access_text", "advice", "finding_error", "finding_text", "statement"
 
 _ADVICE = {
     "uninitialised": "write these bytes before they are read: a copy, a fill, or padding of the transfer that leaves them out",
+    "bounds": "an index within the buffer, or a larger buffer",
+    "overlap": "read what the first buffer holds before the second one is written, or give the two bytes of their own",
     "flag": "one wait for every set of a flag, with the same pipes and the same id, on every path through the kernel",
     "deadlock": "set what the waits named here wait for, on every path that leads to them",
 }

@@ -68,6 +68,7 @@ class Finding:
         message: one sentence.
         missing: the ordering that is missing; empty when none is.
         memory: ``"UB"``, ``"L1"``, ``"L0A"``, ``"L0B"``, ``"L0C"``, ``"BT"``, ``"FB"`` or ``"GM"``; empty when it is about no memory.
+        views: names of the buffers the bytes lie in, as far as the text tells.
         tensor: the argument, when the memory is GM.
         begin: first byte.
         end: byte after the last one.
@@ -81,6 +82,7 @@ class Finding:
     message: str
     missing: str
     memory: str
+    views: str
     tensor: str | None
     begin: int
     end: int
@@ -96,10 +98,11 @@ class Finding:
 
     @property
     def range_label(self) -> str:
-        """``UB bytes 0 to 4095``; empty when the finding is about no memory."""
+        """``UB (view row) bytes 0 to 4095``; empty when the finding is about no memory."""
         if not self.memory:
             return ""
-        tensor = f" (argument {self.tensor})" if self.tensor else ""
+        views = f" (view{'s' if ', ' in self.views else ''} {self.views})" if self.views else ""
+        tensor = f" (argument {self.tensor})" if self.tensor else views
         return f"{self.memory}{tensor} bytes {self.begin} to {self.end - 1}" if self.end > self.begin else f"{self.memory}{tensor}"
 
 

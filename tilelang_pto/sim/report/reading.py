@@ -168,6 +168,7 @@ def _finding(fields: _Fields) -> Finding:
         message=fields.text("message"),
         missing=fields.text("missing"),
         memory=fields.text("memory"),
+        views=fields.text("views"),
         tensor=fields.optional("tensor", fields.text),
         begin=fields.integer("begin"),
         end=fields.integer("end"),

@@ -78,11 +78,17 @@ def castptr(rec: Recorder, int_addr: Any, result_ptr_type: Any) -> Any:
         if isinstance(int_addr, SurfaceScalar):
             if int_addr.dtype.name not in ("i64", "ui64", "si64") and (rec.surface == "2026-08" or not int_addr.dtype.is_integral):
                 rec.refuse(f"castptr of {describe(int_addr)}", "an i64 or ui64 byte address: pto.const(0, dtype=pto.i64)")
-            return rec.emit1("castptr", (int_addr,), result_ptr_type)
+            return rec.emit1("castptr", (int_addr,), result_ptr_type, _view(rec, result_ptr_type.space))
         rec.refuse(f"castptr of {describe(int_addr)}", "a pointer, or a typed address: pto.const(0, dtype=pto.i64)")
     if isinstance(result_ptr_type, DType) and result_ptr_type.is_integer and result_ptr_type.bits == 64 and isinstance(int_addr, Pointer):
         return scalar.cast_to(rec, rec.emit1("castptr", (int_addr,), I64), result_ptr_type)
     rec.refuse(f"castptr of {describe(int_addr)} to {describe(result_ptr_type)}", "a pointer type, or pto.i64 for pointers")
+
+
+def _view(rec: Recorder, space: str) -> dict[str, int | str | float]:
+    """The buffer that a pointer points into, where the text says which."""
+    view = rec.views.of_pointer(rec.line(), space)
+    return {} if view is None else {"view": view.name, "begin": view.begin, "end": view.end}
 
 
 @entry("addptr")

@@ -10,6 +10,7 @@ from tilelang_pto.errors import SimulationError
 from tilelang_pto.sim.program import Function, Operation, Program, Region
 from tilelang_pto.sim.standin.types import SurfaceType
 from tilelang_pto.sim.standin.values import Value, wrap
+from tilelang_pto.sim.views import ViewTable
 
 if TYPE_CHECKING:
     from tilelang_pto.sim.standin.control import KernelHandle
@@ -64,6 +65,7 @@ class Recorder:
         self.rewrites = False
         self.sections: set[str] = set()
         self.kernels: list[KernelHandle] = []
+        self.views = ViewTable(text)
         self._lines = text.splitlines()
         self._count = 0
 

@@ -9,14 +9,14 @@ from ptodsl import pto, scalar
 @pto.jit(name="expand_backward_kernel", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)
 def expand_backward_kernel(out_grad: pto.ptr(pto.bf16, "gm"), x_grad: pto.ptr(pto.bf16, "gm"), tokens: pto.i32):
     core_id = scalar.cast(pto.get_block_idx(), pto.i32)
-    # UB view grads: 20480 bfloat16
-    # UB view total: 5120 bfloat16
+    # UB view grads: 20480 bfloat16, bytes 0 to 40959
+    # UB view total: 5120 bfloat16, bytes 40960 to 51199
     pto.set_flag("MTE3", "V", event_id=0)
     pto.set_flag("MTE3", "V", event_id=1)
     pto.set_flag("V", "MTE2", event_id=0)
     pto.set_flag("V", "MTE2", event_id=1)
-    ub_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "ub"))
-    ub_bf16_20480 = pto.addptr(ub_bf16, 20480)
+    grads = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "ub"))  # UB view grads
+    total = pto.castptr(pto.const(40960, dtype=pto.i64), pto.ptr(pto.bf16, "ub"))  # UB view total
     w_loop = pto.for_(0, (tokens + 63) // 64, step=1).carry(version=pto.const(0, dtype=pto.i32))
     with w_loop:
         index = scalar.cast(w_loop.iv, pto.i32) * 64 + core_id
@@ -26,22 +26,22 @@ def expand_backward_kernel(out_grad: pto.ptr(pto.bf16, "gm"), x_grad: pto.ptr(pt
                 pto.wait_flag("V", "MTE2", event_id=slot)
                 index_i64 = scalar.cast(index, pto.i64)
                 slot_x10240 = slot * 10240
-                ub_bf16_at = pto.addptr(ub_bf16, slot_x10240)
-                pto.mte_gm_ub(pto.addptr(out_grad, index_i64 * 10240), ub_bf16_at, 0, 20480, nburst=(1, 20480, 20480))
+                grads_at = pto.addptr(grads, slot_x10240)
+                pto.mte_gm_ub(pto.addptr(out_grad, index_i64 * 10240), grads_at, 0, 20480, nburst=(1, 20480, 20480))
                 pto.set_flag("MTE2", "V", event_id=slot)
                 pto.wait_flag("MTE3", "V", event_id=slot)
                 pto.wait_flag("MTE2", "V", event_id=slot)
-                ub_bf16_at_1 = pto.addptr(ub_bf16_20480, slot * 2560)
+                total_at = pto.addptr(total, slot * 2560)
                 with pto.vecscope():
                     bf16_lanes = pto.pset_b16("PAT_ALL")
                     f32_lanes = pto.pset_b32("PAT_ALL")
                     with pto.for_(0, 20, step=1) as chunk:
                         chunk_x128 = chunk * 128
-                        first = pto.vlds(ub_bf16_at, chunk_x128, pto.vreg_type(128, pto.bf16))
-                        ub_bf16_at_2 = pto.addptr(ub_bf16, slot_x10240 + scalar.cast(chunk, pto.i32) * 128)
+                        first = pto.vlds(grads_at, chunk_x128, pto.vreg_type(128, pto.bf16))
+                        grads_at_1 = pto.addptr(grads, slot_x10240 + scalar.cast(chunk, pto.i32) * 128)
                         stream_loop = pto.for_(1, 4, step=1).carry(even=pto.vcvt(first, pto.f32, bf16_lanes, part="EVEN"), odd=pto.vcvt(first, pto.f32, bf16_lanes, part="ODD"))
                         with stream_loop:
-                            grad = pto.vlds(ub_bf16_at_2, stream_loop.iv * 2560, pto.vreg_type(128, pto.bf16))
+                            grad = pto.vlds(grads_at_1, stream_loop.iv * 2560, pto.vreg_type(128, pto.bf16))
                             add = pto.vadd(stream_loop.even, pto.vcvt(grad, pto.f32, bf16_lanes, part="EVEN"), f32_lanes)
                             add_1 = pto.vadd(stream_loop.odd, pto.vcvt(grad, pto.f32, bf16_lanes, part="ODD"), f32_lanes)
                             stream_loop.update(even=add, odd=add_1)
@@ -49,11 +49,11 @@ def expand_backward_kernel(out_grad: pto.ptr(pto.bf16, "gm"), x_grad: pto.ptr(pt
                         high = pto.vcvt(stream_loop.final("odd"), pto.bf16, f32_lanes, rnd="R", sat="SAT", part="ODD")
                         bits = pto.vbitcast(low, pto.ui16)
                         bits_1 = pto.vbitcast(high, pto.ui16)
-                        pto.vsts(pto.vbitcast(pto.vor(bits, bits_1, bf16_lanes), pto.bf16), ub_bf16_at_1, chunk_x128, bf16_lanes, dist="NORM_B16")
+                        pto.vsts(pto.vbitcast(pto.vor(bits, bits_1, bf16_lanes), pto.bf16), total_at, chunk_x128, bf16_lanes, dist="NORM_B16")
                 pto.set_flag("V", "MTE3", event_id=slot)
                 pto.set_flag("V", "MTE2", event_id=slot)
                 pto.wait_flag("V", "MTE3", event_id=slot)
-                pto.mte_ub_gm(ub_bf16_at_1, pto.addptr(x_grad, index_i64 * 2560), 5120, nburst=(1, 5120, 5120), l2_cache="naci")
+                pto.mte_ub_gm(total_at, pto.addptr(x_grad, index_i64 * 2560), 5120, nburst=(1, 5120, 5120), l2_cache="naci")
                 pto.set_flag("MTE3", "V", event_id=slot)
                 br.assign(version=w_loop.version + 1)
             with br.else_:

@@ -9,28 +9,31 @@ from ptodsl import pto, scalar
 @pto.jit(name="gemm_kernel", kernel_kind="cube", target="a5", mode="explicit", ast_rewrite=False)
 def gemm_kernel(a: pto.ptr(pto.bf16, "gm"), b: pto.ptr(pto.bf16, "gm"), c: pto.ptr(pto.f32, "gm")):
     core_id = scalar.cast(pto.get_block_idx(), pto.i32)
-    # L1 view a_l1: 65536 bfloat16
-    # L1 view b_l1: 65536 bfloat16
-    # L0C view total: 16384 float32
+    # L1 view a_l1: 65536 bfloat16, bytes 0 to 131071
+    # L1 view b_l1: 65536 bfloat16, bytes 131072 to 262143
+    # L0C view total: 16384 float32, bytes 0 to 65535
     pto.set_flag("MTE1", "MTE2", event_id=0)
     pto.set_flag("MTE1", "MTE2", event_id=1)
-    l1_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "mat"))
+    b_l1 = pto.castptr(pto.const(131072, dtype=pto.i64), pto.ptr(pto.bf16, "mat"))  # L1 view b_l1
     core_id_x65536 = core_id * 65536
-    l0c_f32 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "acc"))
-    l0a_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "left"))
-    l0b_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "right"))
+    a_l1 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "mat"))  # L1 view a_l1
+    total = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "acc"))  # L0C view total
+    l0a_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "left"))  # L0A view GEMM stages
+    l0b_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "right"))  # L0B view GEMM stages
     with pto.for_(0, 2, step=1) as step:
         step_1 = scalar.cast(step, pto.i32)
         pto.wait_flag("MTE1", "MTE2", event_id=step_1)
         step_x256 = step_1 * 256
         step_x32768 = step_1 * 32768
-        l1_bf16_at = pto.addptr(l1_bf16, step_x32768 + 65536)
-        pto.mte_gm_l1_frac(pto.addptr(b, step_x256), l1_bf16_at, "nd2nz", shape=(128, 256), src_layout=(1024,), dst_group=(1, 1, 128, 0), ctrl=(0, False))
+        b_l1_at = pto.addptr(b_l1, step_x32768)
+        pto.mte_gm_l1_frac(pto.addptr(b, step_x256), b_l1_at, "nd2nz", shape=(128, 256), src_layout=(1024,), dst_group=(1, 1, 128, 0), ctrl=(0, False))
         a_at = pto.addptr(a, core_id_x65536 + step_x256)
-        l1_bf16_at_1 = pto.addptr(l1_bf16, step_x32768)
-        pto.mte_gm_l1_frac(a_at, l1_bf16_at_1, "nd2nz", shape=(128, 256), src_layout=(1024,), dst_group=(1, 1, 128, 0), ctrl=(0, False))
+        a_l1_at = pto.addptr(a_l1, step_x32768)
+        pto.mte_gm_l1_frac(a_at, a_l1_at, "nd2nz", shape=(128, 256), src_layout=(1024,), dst_group=(1, 1, 128, 0), ctrl=(0, False))
         pto.set_flag("MTE2", "MTE1", event_id=step_1)
         pto.wait_flag("MTE2", "MTE1", event_id=step_1)
+        # L0A view GEMM stages: bytes 0 to 65535
+        # L0B view GEMM stages: bytes 0 to 65535
         condition = step_1 == 0
         condition_1 = step_1 == 1
         # total: GEMM of 128 x 128 x 256 bfloat16 from L1, 2 slices of K = 128, 2 x 32768 B of L0A and 2 x 32768 B of L0B, tokens 0 and 1
@@ -40,21 +43,21 @@ def gemm_kernel(a: pto.ptr(pto.bf16, "gm"), b: pto.ptr(pto.bf16, "gm"), c: pto.p
             l0b_bf16_at = pto.addptr(l0b_bf16, stage_offset)
             pto.get_buf("MTE1", k_slice)
             first_column = k_slice * 8
-            pto.mte_l1_l0a(l1_bf16_at_1, l0a_bf16_at, m_start=0, k_start=first_column, m_step=8, k_step=8, src_stride=8, dst_stride=8)
-            pto.mte_l1_l0b(l1_bf16_at, l0b_bf16_at, m_start=0, k_start=first_column, m_step=8, k_step=8, src_stride=8, dst_stride=8)
+            pto.mte_l1_l0a(a_l1_at, l0a_bf16_at, m_start=0, k_start=first_column, m_step=8, k_step=8, src_stride=8, dst_stride=8)
+            pto.mte_l1_l0b(b_l1_at, l0b_bf16_at, m_start=0, k_start=first_column, m_step=8, k_step=8, src_stride=8, dst_stride=8)
             pto.rls_buf("MTE1", k_slice)
             pto.get_buf("M", k_slice)
             with pto.if_(condition & (k_slice == 0)) as br:
                 with br.then_:
-                    pto.mad(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_only")
+                    pto.mad(l0a_bf16_at, l0b_bf16_at, total, 128, 128, 128, unit_flag="check_only")
                 with br.else_:
                     with pto.if_((k_slice == 1) & condition_1) as br_1:
                         with br_1.then_:
-                            pto.mad_acc(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_and_set")
+                            pto.mad_acc(l0a_bf16_at, l0b_bf16_at, total, 128, 128, 128, unit_flag="check_and_set")
                         with br_1.else_:
-                            pto.mad_acc(l0a_bf16_at, l0b_bf16_at, l0c_f32, 128, 128, 128, unit_flag="check_only")
+                            pto.mad_acc(l0a_bf16_at, l0b_bf16_at, total, 128, 128, 128, unit_flag="check_only")
             pto.rls_buf("M", k_slice)
         pto.set_flag("MTE1", "MTE2", event_id=step_1)
-    pto.mte_l0c_gm(l0c_f32, pto.addptr(c, core_id * 16384), 128, 128, 128, 128, 0, 0, unit_flag="check_and_clear", layout="nz2nd")
+    pto.mte_l0c_gm(total, pto.addptr(c, core_id * 16384), 128, 128, 128, 128, 0, 0, unit_flag="check_and_clear", layout="nz2nd")
     pto.wait_flag("MTE1", "MTE2", event_id=0)
     pto.wait_flag("MTE1", "MTE2", event_id=1)

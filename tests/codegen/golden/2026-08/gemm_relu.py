@@ -9,19 +9,20 @@ from ptodsl import pto, scalar
 @pto.jit(name="gemm_relu_kernel", target="a5", mode="explicit", ast_rewrite=False)
 def gemm_relu_kernel(a: pto.ptr(pto.bf16, "gm"), b: pto.ptr(pto.bf16, "gm"), c: pto.ptr(pto.f32, "gm")):
     core_id = scalar.cast(pto.get_block_idx(), pto.i32)
-    # L1 view a_l1: 8192 bfloat16
-    # L1 view b_l1: 8192 bfloat16
-    # L0C view total: 4096 float32
-    # UB view part: 2048 float32
+    # L1 view a_l1: 8192 bfloat16, bytes 0 to 16383
+    # L1 view b_l1: 8192 bfloat16, bytes 16384 to 32767
+    # L0C view total: 4096 float32, bytes 0 to 16383
+    # UB view part: 2048 float32, bytes 0 to 8191
     with pto.section("cube"):
         pto.set_flag("MTE1", "MTE2", event_id=0)
         pto.set_flag("MTE1", "MTE2", event_id=1)
         core_id_x8192 = core_id * 8192
-        l1_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "mat"))
-        l0c_f32 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "acc"))
-        l0a_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "left"))
-        l0b_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "right"))
-        ub_f32 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))
+        b_l1 = pto.castptr(pto.const(16384, dtype=pto.i64), pto.ptr(pto.bf16, "mat"))  # L1 view b_l1
+        a_l1 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "mat"))  # L1 view a_l1
+        total = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "acc"))  # L0C view total
+        l0a_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "left"))  # L0A view GEMM stages
+        l0b_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "right"))  # L0B view GEMM stages
+        part = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))  # UB view part
         with pto.for_(0, 2, step=1) as w:
             w_x8192 = scalar.cast(w, pto.i32) * 8192
             with pto.for_(0, 2, step=1) as step:
@@ -30,37 +31,39 @@ def gemm_relu_kernel(a: pto.ptr(pto.bf16, "gm"), b: pto.ptr(pto.bf16, "gm"), c: 
                 step_x64 = step_1 * 64
                 b_at = pto.addptr(b, core_id_x8192 + step_x64)
                 step_x4096 = step_1 * 4096
-                l1_bf16_at = pto.addptr(l1_bf16, step_x4096 + 8192)
-                pto.mte_gm_l1_frac(b_at, l1_bf16_at, "nd2nz", shape=(64, 64), src_layout=(256,), dst_group=(1, 1, 64, 0), ctrl=(0, False))
-                l1_bf16_at_1 = pto.addptr(l1_bf16, step_x4096)
-                pto.mte_gm_l1_frac(pto.addptr(a, w_x8192 + step_x64), l1_bf16_at_1, "nd2nz", shape=(64, 64), src_layout=(256,), dst_group=(1, 1, 64, 0), ctrl=(0, False))
+                b_l1_at = pto.addptr(b_l1, step_x4096)
+                pto.mte_gm_l1_frac(b_at, b_l1_at, "nd2nz", shape=(64, 64), src_layout=(256,), dst_group=(1, 1, 64, 0), ctrl=(0, False))
+                a_l1_at = pto.addptr(a_l1, step_x4096)
+                pto.mte_gm_l1_frac(pto.addptr(a, w_x8192 + step_x64), a_l1_at, "nd2nz", shape=(64, 64), src_layout=(256,), dst_group=(1, 1, 64, 0), ctrl=(0, False))
                 pto.set_flag("MTE2", "MTE1", event_id=step_1)
                 pto.wait_flag("MTE2", "MTE1", event_id=step_1)
+                # L0A view GEMM stages: bytes 0 to 8191
+                # L0B view GEMM stages: bytes 0 to 8191
                 condition = step_1 == 1
                 # total: GEMM of 64 x 64 x 64 bfloat16 from L1, 1 slice of K = 64, 1 x 8192 B of L0A and 1 x 8192 B of L0B, token 0
                 pto.get_buf("MTE1", 0)
-                pto.mte_l1_l0a(l1_bf16_at_1, l0a_bf16, m_start=0, k_start=0, m_step=4, k_step=4, src_stride=4, dst_stride=4)
-                pto.mte_l1_l0b(l1_bf16_at, l0b_bf16, m_start=0, k_start=0, m_step=4, k_step=4, src_stride=4, dst_stride=4)
+                pto.mte_l1_l0a(a_l1_at, l0a_bf16, m_start=0, k_start=0, m_step=4, k_step=4, src_stride=4, dst_stride=4)
+                pto.mte_l1_l0b(b_l1_at, l0b_bf16, m_start=0, k_start=0, m_step=4, k_step=4, src_stride=4, dst_stride=4)
                 pto.rls_buf("MTE1", 0)
                 pto.get_buf("M", 0)
                 with pto.if_(step_1 == 0) as br:
                     with br.then_:
                         with pto.if_(condition) as br_1:
                             with br_1.then_:
-                                pto.mad(l0a_bf16, l0b_bf16, l0c_f32, 64, 64, 64, unit_flag="check_and_set")
+                                pto.mad(l0a_bf16, l0b_bf16, total, 64, 64, 64, unit_flag="check_and_set")
                             with br_1.else_:
-                                pto.mad(l0a_bf16, l0b_bf16, l0c_f32, 64, 64, 64, unit_flag="check_only")
+                                pto.mad(l0a_bf16, l0b_bf16, total, 64, 64, 64, unit_flag="check_only")
                     with br.else_:
                         with pto.if_(condition) as br_2:
                             with br_2.then_:
-                                pto.mad_acc(l0a_bf16, l0b_bf16, l0c_f32, 64, 64, 64, unit_flag="check_and_set")
+                                pto.mad_acc(l0a_bf16, l0b_bf16, total, 64, 64, 64, unit_flag="check_and_set")
                             with br_2.else_:
-                                pto.mad_acc(l0a_bf16, l0b_bf16, l0c_f32, 64, 64, 64, unit_flag="check_only")
+                                pto.mad_acc(l0a_bf16, l0b_bf16, total, 64, 64, 64, unit_flag="check_only")
                 pto.rls_buf("M", 0)
                 pto.set_flag("MTE1", "MTE2", event_id=step_1)
             pto.wait_intra_block("FIX", 16)
             pto.wait_intra_block("FIX", 0)
-            pto.mte_l0c_ub(l0c_f32, ub_f32, 64, 64, 64, 64, unit_flag="check_and_clear", layout="nz2nd", split="M")
+            pto.mte_l0c_ub(total, part, 64, 64, 64, 64, unit_flag="check_and_clear", layout="nz2nd", split="M")
             pto.set_intra_block("FIX", 1)
             pto.set_intra_block("FIX", 17)
         pto.wait_flag("MTE1", "MTE2", event_id=0)
@@ -69,7 +72,7 @@ def gemm_relu_kernel(a: pto.ptr(pto.bf16, "gm"), b: pto.ptr(pto.bf16, "gm"), c: 
         pto.wait_intra_block("FIX", 16)
     with pto.section("vector"):
         pto.set_intra_block("MTE3", 0)
-        ub_f32_1 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))
+        part_1 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))  # UB view part
         sid_x4096 = scalar.cast(pto.get_subblock_idx(), pto.i32) * 4096
         core_id_x64 = core_id * 64
         with pto.for_(0, 2, step=1) as w_1:
@@ -78,10 +81,10 @@ def gemm_relu_kernel(a: pto.ptr(pto.bf16, "gm"), b: pto.ptr(pto.bf16, "gm"), c: 
                 lanes = pto.pset_b32("PAT_ALL")
                 with pto.for_(0, 32, step=1) as r:
                     r_x64 = r * 64
-                    relu = pto.vrelu(pto.vlds(ub_f32_1, r_x64, pto.vreg_type(64, pto.f32)), lanes)
-                    pto.vsts(relu, ub_f32_1, r_x64, lanes, dist="NORM_B32")
+                    relu = pto.vrelu(pto.vlds(part_1, r_x64, pto.vreg_type(64, pto.f32)), lanes)
+                    pto.vsts(relu, part_1, r_x64, lanes, dist="NORM_B32")
             pto.set_flag("V", "MTE3", event_id=0)
             pto.wait_flag("V", "MTE3", event_id=0)
             index = scalar.cast(w_1, pto.i32) * 8192 + sid_x4096 + core_id_x64
-            pto.mte_ub_gm(ub_f32_1, pto.addptr(c, index), 256, nburst=(32, 256, 512))
+            pto.mte_ub_gm(part_1, pto.addptr(c, index), 256, nburst=(32, 256, 512))
             pto.set_intra_block("MTE3", 0)

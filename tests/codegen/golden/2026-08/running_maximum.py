@@ -8,20 +8,20 @@ from ptodsl import pto, scalar
 
 @pto.jit(name="running_maximum_kernel", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)
 def running_maximum_kernel(x: pto.ptr(pto.f32, "gm"), y: pto.ptr(pto.f32, "gm")):
-    # UB view rows: 1024 float32
-    # UB view top: 64 float32
-    ub_f32 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))
-    pto.mte_gm_ub(x, ub_f32, 0, 4096, nburst=(1, 4096, 4096))
+    # UB view rows: 1024 float32, bytes 0 to 4095
+    # UB view top: 64 float32, bytes 4096 to 4351
+    rows = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))  # UB view rows
+    pto.mte_gm_ub(x, rows, 0, 4096, nburst=(1, 4096, 4096))
     pto.set_flag("MTE2", "V", event_id=0)
     pto.wait_flag("MTE2", "V", event_id=0)
-    ub_f32_1024 = pto.addptr(ub_f32, 1024)
+    top = pto.castptr(pto.const(4096, dtype=pto.i64), pto.ptr(pto.f32, "ub"))  # UB view top
     with pto.vecscope():
         lanes = pto.pset_b32("PAT_ALL")
-        r_loop = pto.for_(1, 16, step=1).carry(best=pto.vlds(ub_f32, 0, pto.vreg_type(64, pto.f32)))
+        r_loop = pto.for_(1, 16, step=1).carry(best=pto.vlds(rows, 0, pto.vreg_type(64, pto.f32)))
         with r_loop:
-            max_1 = pto.vmax(r_loop.best, pto.vlds(ub_f32, r_loop.iv * 64, pto.vreg_type(64, pto.f32)), lanes)
+            max_1 = pto.vmax(r_loop.best, pto.vlds(rows, r_loop.iv * 64, pto.vreg_type(64, pto.f32)), lanes)
             r_loop.update(best=max_1)
-        pto.vsts(r_loop.final("best"), ub_f32_1024, 0, lanes, dist="NORM_B32")
+        pto.vsts(r_loop.final("best"), top, 0, lanes, dist="NORM_B32")
     pto.set_flag("V", "MTE3", event_id=0)
     pto.wait_flag("V", "MTE3", event_id=0)
-    pto.mte_ub_gm(ub_f32_1024, y, 256, nburst=(1, 256, 256), l2_cache="naci")
+    pto.mte_ub_gm(top, y, 256, nburst=(1, 256, 256), l2_cache="naci")

@@ -9,12 +9,12 @@ from ptodsl import pto
 @pto.jit(name="expand_forward_kernel", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)
 def expand_forward_kernel(out: pto.ptr(pto.bf16, "gm"), x: pto.ptr(pto.bf16, "gm"), tokens: pto.i32):
     core_id = pto.cast(pto.get_block_idx(), pto.i32)
-    # UB view row: 5120 bfloat16
+    # UB view row: 5120 bfloat16, bytes 0 to 10239
     pto.set_flag("MTE3", "MTE2", event_id=0)
     pto.set_flag("MTE3", "MTE2", event_id=1)
     pto.set_flag("MTE3", "MTE2", event_id=2)
     pto.set_flag("MTE3", "MTE2", event_id=3)
-    ub_bf16 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "ub"))
+    row = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.bf16, "ub"))  # UB view row
     w_loop = pto.for_(0, (tokens + 63) // 64, step=1).carry(version=pto.const(0, dtype=pto.i32))
     with w_loop:
         index = pto.cast(w_loop.iv, pto.i32) * 64 + core_id
@@ -23,13 +23,13 @@ def expand_forward_kernel(out: pto.ptr(pto.bf16, "gm"), x: pto.ptr(pto.bf16, "gm
                 slot = w_loop.version % 4
                 pto.wait_flag("MTE3", "MTE2", event_id=slot)
                 index_i64 = pto.cast(index, pto.i64)
-                ub_bf16_at = pto.addptr(ub_bf16, slot * 1280)
-                pto.mte_gm_ub(pto.addptr(x, index_i64 * 1280), ub_bf16_at, 0, 2560, nburst=(1, 2560, 2560))
+                row_at = pto.addptr(row, slot * 1280)
+                pto.mte_gm_ub(pto.addptr(x, index_i64 * 1280), row_at, 0, 2560, nburst=(1, 2560, 2560))
                 pto.set_flag("MTE2", "MTE3", event_id=slot)
                 pto.wait_flag("MTE2", "MTE3", event_id=slot)
                 index_i64_x2560 = index_i64 * 2560
-                pto.mte_ub_gm(ub_bf16_at, pto.addptr(out, index_i64_x2560), 2560, nburst=(1, 2560, 2560), l2_cache="naci")
-                pto.mte_ub_gm(ub_bf16_at, pto.addptr(out, index_i64_x2560 + 1280), 2560, nburst=(1, 2560, 2560), l2_cache="naci")
+                pto.mte_ub_gm(row_at, pto.addptr(out, index_i64_x2560), 2560, nburst=(1, 2560, 2560), l2_cache="naci")
+                pto.mte_ub_gm(row_at, pto.addptr(out, index_i64_x2560 + 1280), 2560, nburst=(1, 2560, 2560), l2_cache="naci")
                 pto.set_flag("MTE3", "MTE2", event_id=slot)
                 br.assign(version=w_loop.version + 1)
             with br.else_:

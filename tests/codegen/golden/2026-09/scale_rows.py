@@ -9,10 +9,10 @@ from ptodsl import pto
 @pto.jit(name="scale_rows_kernel", kernel_kind="vector", target="a5", mode="explicit", ast_rewrite=False)
 def scale_rows_kernel(x: pto.ptr(pto.f32, "gm"), y: pto.ptr(pto.f32, "gm"), factor: pto.f32, rows: pto.i32):
     core_id = pto.cast(pto.get_block_idx(), pto.i32)
-    # UB view row: 512 float32
+    # UB view row: 512 float32, bytes 0 to 2047
     pto.set_flag("MTE3", "MTE2", event_id=0)
     pto.set_flag("MTE3", "MTE2", event_id=1)
-    ub_f32 = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))
+    row = pto.castptr(pto.const(0, dtype=pto.i64), pto.ptr(pto.f32, "ub"))  # UB view row
     w_loop = pto.for_(0, (rows + 7) // 8, step=1).carry(version=pto.const(0, dtype=pto.i32))
     with w_loop:
         index = pto.cast(w_loop.iv, pto.i32) * 8 + core_id
@@ -22,19 +22,19 @@ def scale_rows_kernel(x: pto.ptr(pto.f32, "gm"), y: pto.ptr(pto.f32, "gm"), fact
                 pto.wait_flag("MTE3", "MTE2", event_id=slot)
                 index_i64 = pto.cast(index, pto.i64)
                 index_i64_x256 = index_i64 * 256
-                ub_f32_at = pto.addptr(ub_f32, slot * 256)
-                pto.mte_gm_ub(pto.addptr(x, index_i64_x256), ub_f32_at, 0, 1024, nburst=(1, 1024, 1024))
+                row_at = pto.addptr(row, slot * 256)
+                pto.mte_gm_ub(pto.addptr(x, index_i64_x256), row_at, 0, 1024, nburst=(1, 1024, 1024))
                 pto.set_flag("MTE2", "V", event_id=slot)
                 pto.wait_flag("MTE2", "V", event_id=slot)
                 with pto.vecscope():
                     lanes = pto.pset_b32("PAT_ALL")
                     with pto.for_(0, 4, step=1) as c:
                         c_x64 = c * 64
-                        loaded = pto.vlds(ub_f32_at, c_x64, pto.vreg_type(64, pto.f32))
-                        pto.vsts(pto.vmuls(loaded, factor, lanes), ub_f32_at, c_x64, lanes, dist="NORM_B32")
+                        loaded = pto.vlds(row_at, c_x64, pto.vreg_type(64, pto.f32))
+                        pto.vsts(pto.vmuls(loaded, factor, lanes), row_at, c_x64, lanes, dist="NORM_B32")
                 pto.set_flag("V", "MTE3", event_id=slot)
                 pto.wait_flag("V", "MTE3", event_id=slot)
-                pto.mte_ub_gm(ub_f32_at, pto.addptr(y, index_i64_x256), 1024, nburst=(1, 1024, 1024), l2_cache="naci")
+                pto.mte_ub_gm(row_at, pto.addptr(y, index_i64_x256), 1024, nburst=(1, 1024, 1024), l2_cache="naci")
                 pto.set_flag("MTE3", "MTE2", event_id=slot)
                 br.assign(version=w_loop.version + 1)
             with br.else_:

@@ -1,0 +1,209 @@
+"""Every pointer into a memory of the core comes from one buffer, and the text says where the buffers lie.
+
+No ``from __future__ import annotations`` here: TileLang evaluates the annotations of a kernel.
+"""
+
+import json
+
+import pytest
+from tilelang.ascend import language as T
+
+from tilelang_pto import pipeline
+from tilelang_pto.codegen.attributes import VIEWS, read_views
+from tilelang_pto.lowering import emit_function, lower_function
+from tilelang_pto.pipeline import AscendPassPipelineBody
+from tilelang_pto.sim.views import View, ViewTable
+from tilelang_pto.target import pto_target
+
+
+def several():
+    """Buffers of several element types, one in versions, one that is read by its bits, one that only threads use."""
+
+    @T.prim_func
+    def several(x: T.Tensor((8, 256), "float32"), y: T.Tensor((8, 256), "float32"), n: T.Tensor((64,), "int32")):
+        with T.Kernel(1):
+            row = T.alloc_shared((256,), "float32")
+            table = T.alloc_shared((64,), "int32")
+            out = T.alloc_shared((256,), "float32")
+            T.annotate_buffer_versions({row: 2})
+            with T.SimtVF(threads=64):
+                for i in T.Parallel(64):
+                    table[i] = n[i]
+            for r in T.serial(8):
+                T.copy(x[r, 0], row)
+                with T.SimdVF():
+                    lanes = T.simd.pset(32)
+                    for c in T.serial(4):
+                        T.simd.vsts(out[c * 64], T.simd.vadds(T.simd.vld(row[c * 64]), 1.0, lanes), lanes)
+                T.copy(out, y[r, 0])
+            with T.SimtVF(threads=64):
+                for i in T.Parallel(64):
+                    n[i] = table[63 - i]
+
+    return several
+
+
+def same_name():
+    """Two buffers with one name, of different sizes."""
+
+    @T.prim_func
+    def same_name(x: T.Tensor((256,), "float32"), y: T.Tensor((512,), "float32")):
+        with T.Kernel(2) as core:
+            if core == 0:
+                part = T.alloc_shared((256,), "float32")
+                T.copy(x, part)
+                T.copy(part, x)
+            else:
+                part = T.alloc_shared((512,), "float32")
+                T.copy(y, part)
+                T.copy(part, y)
+
+    return same_name
+
+
+@pytest.fixture(scope="module")
+def target():
+    return pto_target(surface="2026-09")
+
+
+def text_of(kernel, target):
+    with target:
+        function = kernel()
+    return emit_function(function, target=target).text
+
+
+def test_buffers_have_pointers_of_their_own(target):
+    lines = [line.strip() for line in text_of(several, target).splitlines()]
+    table = ViewTable("\n".join(lines))
+    start = next(number for number, line in enumerate(lines, 1) if line.startswith("def "))
+    views = {view.name: view for view in table.of_kernel(start)}
+    assert {name: view.end - view.begin for name, view in views.items()} == {"row": 2048, "table": 256, "out": 1024}
+    assert all(view.memory == "UB" for view in views.values())
+    spans = sorted((view.begin, view.end) for view in views.values())
+    assert all(end <= begin for (_, end), (begin, _) in zip(spans, spans[1:], strict=False))
+    for name, view in views.items():
+        (pointer,) = [number for number, line in enumerate(lines, 1) if line.startswith(f"{name} = pto.castptr(pto.const({view.begin}, ")]
+        assert table.of_pointer(pointer, "ub") == view
+        assert table.of_pointer(pointer, "mat") is None
+    assert [line for line in lines if "castptr" in line and "UB view" not in line] == []
+
+
+def test_positions_count_from_the_buffer(target):
+    """A constant of the index that lies beyond the buffer stays with it: the place in the allocation decides nothing."""
+
+    def beyond():
+        @T.prim_func
+        def beyond(x: T.Tensor((64,), "float32"), y: T.Tensor((64,), "float32")):
+            with T.Kernel(1):
+                first = T.alloc_shared((64,), "float32")
+                second = T.alloc_shared((64,), "float32")
+                T.copy(x, first)
+                T.copy(y, second)
+                with T.SimdVF():
+                    lanes = T.simd.pset(32)
+                    value = T.simd.vld(first[64])
+                    T.simd.vsts(second[0], value, lanes)
+                T.copy(second, y)
+
+        return beyond
+
+    text = text_of(beyond, target)
+    assert "vlds(first_64, 0" in text
+    assert "second, 0, lanes" in text
+
+
+def test_buffers_of_one_name_are_told_apart(target):
+    with target:
+        function = same_name()
+    lowered = lower_function(function, target=target)
+    (device,) = pipeline.stashed_functions(lowered.device).values()
+    views = read_views(str(device.attrs[VIEWS]))
+    assert sorted((view.name, view.size) for view in views) == [("part", 1024), ("part_1", 2048)]
+    text = emit_function(function, target=target).text
+    assert "mte_gm_ub(x, part, 0, 1024" in text
+    assert "mte_gm_ub(y, part_1, 0, 2048" in text
+
+
+def test_numbers_of_buffers_change_nothing_in_tilelang(target, monkeypatch):
+    """What TileLang makes of a kernel is the same without them, apart from the numbers."""
+    with target:
+        function = several()
+
+    def device_text():
+        (device,) = pipeline.stashed_functions(lower_function(function, target=target).device).values()
+        body, _ = pipeline_views.restore_views(device.without_attr(VIEWS)) if VIEWS in device.attrs else (device.body, None)
+        return device, body
+
+    from tilelang_pto.codegen.analysis import views as pipeline_views
+
+    watched, _ = device_text()
+    monkeypatch.setattr(pipeline, "lower_with_views", lambda lower: AscendPassPipelineBody)
+    plain, _ = device_text()
+    assert VIEWS not in plain.attrs
+    numbers = _masks(watched.body)
+    assert [mask & 255 for mask in numbers] == _masks(plain.body)
+    assert any(mask >> 8 for mask in numbers)
+    assert _without_masks(watched.body) == _without_masks(plain.body)
+
+
+def _masks(body):
+    from tvm import tirx
+
+    found = []
+
+    def visit(node):
+        if isinstance(node, tirx.Call) and str(getattr(node.op, "name", "")) == "tirx.tvm_access_ptr":
+            found.append(int(node.args[4]))
+
+    tirx.stmt_functor.post_order_visit(body, visit)
+    return found
+
+
+def _without_masks(body):
+    from tvm import tirx
+
+    def plain(node):
+        if str(getattr(node.op, "name", "")) != "tirx.tvm_access_ptr":
+            return None
+        return tirx.Call(node.dtype, node.op, [*node.args[:4], 0])
+
+    return str(tirx.stmt_functor.ir_transform(body, lambda node: None, plain, ["tirx.Call"]))
+
+
+@pytest.mark.parametrize(
+    ("line", "view"),
+    [
+        ("# UB view row: 512 float32, bytes 4096 to 6143", ("row", "UB", 4096, 6144)),
+        ("    # L0C view GEMM stages: bytes 0 to 31", ("GEMM stages", "L0C", 0, 32)),
+        ("# L1 view a: bytes 0 to 0", ("a", "L1", 0, 1)),
+        ("# UB view row: 512 float32", None),
+        ("# UB view row: 512 float32, bytes 8 to 7", None),
+        ("# GM view row: bytes 0 to 31", None),
+        ("x = 1  # UB view row: bytes 0 to 31", None),
+    ],
+)
+def test_comments_about_places(line, view):
+    found = ViewTable(f"@pto.jit()\n{line}\n").of_kernel(1)
+    assert found == (() if view is None else (View(*view, 2),))
+
+
+def test_views_belong_to_their_kernel():
+    text = "\n".join(
+        [
+            "# UB view a: bytes 0 to 31",
+            "@pto.jit(name='k')",
+            "    # UB view a: bytes 32 to 63",
+            "    p = pto.castptr(...)  # UB view a",
+            "@pto.jit",
+            "    p = pto.castptr(...)  # UB view a",
+        ]
+    )
+    table = ViewTable(text)
+    assert table.of_pointer(4, "ub") == View("a", "UB", 32, 64, 3)
+    assert table.of_pointer(6, "ub") is None
+    assert table.of_kernel(6) == ()
+
+
+def test_attribute_round_trip():
+    views = read_views(json.dumps([{"number": 1, "name": "a", "arena": "b", "begin": 0, "size": 4, "element": "int32", "extent": "1", "buffers": ["a"]}]))
+    assert views[0].buffers == ("a",)
