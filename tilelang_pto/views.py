@@ -172,7 +172,7 @@ def _bytes(buffer: Any) -> int:
     count = 1
     for extent in buffer.shape:
         count *= int(extent) if isinstance(extent, tirx.IntImm) else 0
-    return -(-count * bits // 8)
+    return int(-(-count * bits // 8))
 
 
 def _is_access(node: Any) -> bool:

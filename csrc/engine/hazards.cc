@@ -313,6 +313,15 @@ void HazardMonitor::TouchPlaces(const Context& c, const Inst* in, const int64_t*
                                 Access access) {
   InCommand(c, in, [&] {
     const uint32_t inst = Index(*c.code, in);
+    if (!c.code->views.empty() && c.code->views[inst].count && count > 0) {
+      const auto [least, most] = std::minmax_element(offsets, offsets + count);
+      if (shared_bytes_.Empty()) {
+        CheckView(c, inst, c.ub_memory, *least, bytes, access);
+        CheckView(c, inst, c.ub_memory, *most, bytes, access);
+      } else {
+        for (int i = 0; i < count; ++i) CheckView(c, inst, c.ub_memory, offsets[i], bytes, access);
+      }
+    }
     // Neighbours together.
     pieces_.clear();
     for (int i = 0; i < count; ++i) {

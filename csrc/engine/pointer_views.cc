@@ -131,9 +131,9 @@ class Search {
   bool changed_ = false;
 };
 
-// Which operand an operation with several pointers into one memory writes through; -1: it has one pointer.
+// Which operand an operation writes through, and only through; -1: it may read and write through all.
 int Destination(const std::string& name) {
-  if (name == "mte_ub_ub") return 1;
+  if (name.compare(0, 4, "mte_") == 0) return 1;
   return name == "vbitsort" || name == "vmrgsort4" ? 0 : -1;
 }
 

@@ -267,7 +267,7 @@ def test_constants_of_ub_offsets_belong_to_the_pointer():
         return sequence(tirx.AllocBuffer(ub), loop(4, copy))
 
     text = emitted(body, out.data, n)
-    assert "ub_f32_256 = pto.addptr(ub_f32, 256)" in text.split("pto.for_")[0]
+    assert "ub_256 = pto.addptr(ub, 256)" in text.split("pto.for_")[0]
     assert "+ 256" not in text
 
 

@@ -3,13 +3,16 @@
 No ``from __future__ import annotations`` here: TileLang evaluates the annotations of a kernel.
 """
 
+import itertools
 import json
 
 import pytest
 from tilelang.ascend import language as T
+from tvm import tirx
 
 from tilelang_pto import pipeline
 from tilelang_pto.codegen.attributes import VIEWS, read_views
+from tilelang_pto.errors import UnsupportedError
 from tilelang_pto.lowering import emit_function, lower_function
 from tilelang_pto.pipeline import AscendPassPipelineBody
 from tilelang_pto.sim.views import View, ViewTable
@@ -80,7 +83,7 @@ def test_buffers_have_pointers_of_their_own(target):
     assert {name: view.end - view.begin for name, view in views.items()} == {"row": 2048, "table": 256, "out": 1024}
     assert all(view.memory == "UB" for view in views.values())
     spans = sorted((view.begin, view.end) for view in views.values())
-    assert all(end <= begin for (_, end), (begin, _) in zip(spans, spans[1:], strict=False))
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(spans))
     for name, view in views.items():
         (pointer,) = [number for number, line in enumerate(lines, 1) if line.startswith(f"{name} = pto.castptr(pto.const({view.begin}, ")]
         assert table.of_pointer(pointer, "ub") == view
@@ -129,16 +132,13 @@ def test_numbers_of_buffers_change_nothing_in_tilelang(target, monkeypatch):
     with target:
         function = several()
 
-    def device_text():
-        (device,) = pipeline.stashed_functions(lower_function(function, target=target).device).values()
-        body, _ = pipeline_views.restore_views(device.without_attr(VIEWS)) if VIEWS in device.attrs else (device.body, None)
-        return device, body
+    def device():
+        (found,) = pipeline.stashed_functions(lower_function(function, target=target).device).values()
+        return found
 
-    from tilelang_pto.codegen.analysis import views as pipeline_views
-
-    watched, _ = device_text()
+    watched = device()
     monkeypatch.setattr(pipeline, "lower_with_views", lambda lower: AscendPassPipelineBody)
-    plain, _ = device_text()
+    plain = device()
     assert VIEWS not in plain.attrs
     numbers = _masks(watched.body)
     assert [mask & 255 for mask in numbers] == _masks(plain.body)
@@ -147,8 +147,6 @@ def test_numbers_of_buffers_change_nothing_in_tilelang(target, monkeypatch):
 
 
 def _masks(body):
-    from tvm import tirx
-
     found = []
 
     def visit(node):
@@ -160,14 +158,40 @@ def _masks(body):
 
 
 def _without_masks(body):
-    from tvm import tirx
-
     def plain(node):
         if str(getattr(node.op, "name", "")) != "tirx.tvm_access_ptr":
             return None
         return tirx.Call(node.dtype, node.op, [*node.args[:4], 0])
 
     return str(tirx.stmt_functor.ir_transform(body, lambda node: None, plain, ["tirx.Call"]))
+
+
+def test_buffers_that_do_not_fit_are_named_with_their_sizes(target):
+    def large():
+        @T.prim_func
+        def large(x: T.Tensor((65536,), "float32"), y: T.Tensor((65536,), "float32")):
+            with T.Kernel(1):
+                small = T.alloc_shared((64,), "float32")
+                half = T.alloc_shared((32768,), "float32")
+                most = T.alloc_shared((40000,), "float32")
+                T.copy(x[0], small)
+                T.copy(x[0], half)
+                T.copy(x[0], most)
+                with T.SimdVF():
+                    lanes = T.simd.pset(32)
+                    T.simd.vsts(small[0], T.simd.vadd(T.simd.vld(half[0]), T.simd.vld(most[0]), lanes), lanes)
+                T.copy(small, y[0])
+                T.copy(half, y[0])
+                T.copy(most, y[0])
+
+        return large
+
+    with pytest.raises(UnsupportedError) as caught:
+        text_of(large, target)
+    error = str(caught.value)
+    assert "bytes of UB are required and 253952 are available, 8192 more are kept for calls of vector functions" in error
+    assert "most 160000, half 131072, small 256)" in error
+    assert "use smaller tiles or fewer buffer versions; most takes most" in error
 
 
 @pytest.mark.parametrize(
@@ -205,5 +229,7 @@ def test_views_belong_to_their_kernel():
 
 
 def test_attribute_round_trip():
-    views = read_views(json.dumps([{"number": 1, "name": "a", "arena": "b", "begin": 0, "size": 4, "element": "int32", "extent": "1", "buffers": ["a"]}]))
+    views = read_views(
+        json.dumps([{"number": 1, "name": "a", "arena": "b", "begin": 0, "size": 4, "element": "int32", "extent": "1", "buffers": ["a"]}])
+    )
     assert views[0].buffers == ("a",)

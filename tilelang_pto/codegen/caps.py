@@ -12,14 +12,18 @@ __all__ = [
     "MEMORIES",
     "TOKENS",
     "UB_BYTES",
+    "UB_KEPT",
     "VECTOR_CORES",
     "WARP",
     "Memory",
     "memory_name",
 ]
 
-UB_BYTES = 248 * 1024
-"""UB a kernel may use: 256 KiB less the 8 KiB at the top that vector function calls and the runtime keep."""
+UB_KEPT = 8 * 1024
+"""Bytes at the top of UB that vector function calls and the runtime keep."""
+
+UB_BYTES = 256 * 1024 - UB_KEPT
+"""UB a kernel may use."""
 
 MAX_THREADS = 2048
 """Threads of one SIMT vector function."""
@@ -52,18 +56,22 @@ class Memory:
         space: PTODSL's name of its pointers.
         size: bytes a kernel may use.
         alignment: bytes a buffer in it starts at a multiple of.
+        kept: bytes it has that a kernel may not use.
+        keeper: what for.
     """
 
     name: str
     space: str
     size: int
     alignment: int
+    kept: int = 0
+    keeper: str = ""
 
 
 MEMORIES = {
     memory.space: memory
     for memory in (
-        Memory("UB", "ub", UB_BYTES, 32),
+        Memory("UB", "ub", UB_BYTES, 32, UB_KEPT, "for calls of vector functions and the runtime"),
         Memory("L1", "mat", 512 * 1024, 32),
         Memory("L0A", "left", 64 * 1024, 512),
         Memory("L0B", "right", 64 * 1024, 512),

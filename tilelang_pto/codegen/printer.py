@@ -32,7 +32,7 @@ def print_module(header: Sequence[str], imports: Sequence[str], functions: Seque
 
 def _finish(text: str) -> str:
     """Double quotes, comment lines, and one parameter per line where a signature is long."""
-    lines = []
+    lines: list[str] = []
     for line in text.split("\n"):
         match = _COMMENT_LINE.match(line)
         if match:

@@ -64,6 +64,12 @@ class ViewTable:
         """The buffers of the kernel around a line."""
         return tuple(self._views.get(self._kernel(line), {}).values())
 
+    def of_name(self, kernel: str) -> tuple[View, ...]:
+        """The buffers of the kernel called ``kernel``."""
+        names = re.compile(rf"^\s*def {re.escape(kernel)}\(|\bname=[\"']{re.escape(kernel)}[\"']")
+        lines = (number for number, line in enumerate(self._lines, 1) if names.search(line) and self._kernel(number))
+        return self.of_kernel(next(lines, 0))
+
     def of_pointer(self, line: int, space: str) -> View | None:
         """The buffer that the pointer made in a line points into, as far as the line and the kernel say so."""
         match = _POINTER.search(self._lines[line - 1]) if 0 < line <= len(self._lines) else None

@@ -1,6 +1,8 @@
 // Which bytes of a memory are touched when. A map's extents are flat: begin, end, first cycle, last cycle, line, 1 for a write.
+// Its views are the buffers that the text names, with their bytes.
 const PARTS = 6;
 const MAP_HEIGHT = 260;
+const ROW_HEIGHT = 11; // of a name
 
 class MemoryPanel {
   constructor(section, launch, view, page) {
@@ -30,6 +32,7 @@ class MemoryPanel {
     const { extents } = this.map();
     let end = 1;
     for (let at = 1; at < extents.length; at += PARTS) end = Math.max(end, extents[at]);
+    for (const buffer of this.map().views) end = Math.max(end, buffer.end);
     return end;
   }
 
@@ -66,6 +69,28 @@ class MemoryPanel {
       }
     }
     context.globalAlpha = 1;
+    this.drawNames(context, width, top);
+  }
+
+  // A line where each buffer begins, and its name where there is room for it.
+  drawNames(context, width, top) {
+    context.strokeStyle = colour("--line");
+    context.fillStyle = colour("--ink");
+    context.textAlign = "right";
+    for (const { name, begin, end } of this.map().views) {
+      const [upper, lower] = [this.y(end, top), this.y(begin, top)];
+      context.beginPath();
+      context.moveTo(LABELS, lower);
+      context.lineTo(width, lower);
+      context.stroke();
+      if (lower - upper >= ROW_HEIGHT) context.fillText(name, width - 4, (upper + lower) / 2 + 4);
+    }
+    context.textAlign = "left";
+  }
+
+  // The buffers that bytes lie in.
+  names(begin, end) {
+    return this.map().views.filter((buffer) => buffer.begin < end && begin < buffer.end).map((buffer) => buffer.name).join(", ");
   }
 
   at(x, y) {
@@ -85,7 +110,8 @@ class MemoryPanel {
     const found = this.at(x, y);
     if (!found) return "";
     const [begin, end, first, last, line, writes] = found;
-    return `line ${line} ${writes ? "writes" : "reads"} bytes ${begin} to ${end - 1}\n${this.page.text(line)}\ncycles ${format(first)} to ${format(last)}`;
+    const names = this.names(begin, end);
+    return `line ${line} ${writes ? "writes" : "reads"} bytes ${begin} to ${end - 1}${names && ` (${names})`}\n${this.page.text(line)}\ncycles ${format(first)} to ${format(last)}`;
   }
 
   click(x, y) {

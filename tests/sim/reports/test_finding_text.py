@@ -29,6 +29,18 @@ def test_a_race_with_both_places():
     ]
 
 
+@pytest.mark.parametrize(
+    ("views", "label"), [("row", "UB (view row) bytes 0 to 4095"), ("row, total", "UB (views row, total) bytes 0 to 4095")]
+)
+def test_the_buffers_of_a_finding(views, label):
+    assert f"  bytes   {label}\n" in finding_text(KERNEL, dataclasses.replace(RACE, views=views))
+
+
+@pytest.mark.parametrize(("kind", "words"), [("bounds", "a larger buffer"), ("overlap", "bytes of their own")])
+def test_what_to_do_about_buffers(kind, words):
+    assert words in advice(dataclasses.replace(UNINITIALISED, kind=kind))
+
+
 def test_a_race_as_an_error():
     assert str(finding_error(KERNEL)).splitlines() == [
         "race, write after read: no V->MTE2 ordering between them (found 6 times)",

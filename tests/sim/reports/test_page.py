@@ -53,6 +53,12 @@ def test_the_timeline_in_short_form(tmp_path):
     assert memory[0]["extents"][:6] == [0, 4096, 8, 508, 11, 1]
 
 
+def test_the_memory_map_knows_the_buffers_of_the_kernel(tmp_path):
+    comments = "\n    # UB view tile: 1024 float32, bytes 0 to 4095\n    # L1 view other: bytes 0 to 31\n"
+    _, data = page_of(SessionReport((dataclasses.replace(TIMED, text=TIMED.text + comments),)), tmp_path)
+    assert [map["views"] for map in data["launches"][0]["memory"]] == [[{"name": "tile", "begin": 0, "end": 4096}]] * 2
+
+
 def test_launches_beyond_the_limit_keep_all_but_their_timeline(tmp_path):
     size = len(TIMED.timeline.events) + len(TIMED.memory)
     small = dataclasses.replace(TIMED, timeline=dataclasses.replace(TIMED.timeline, events=TIMED.timeline.events[:2]), memory=())

@@ -155,6 +155,18 @@ def test_pointing_tells_and_clicking_selects(page):
     assert selected(page) == ["line-17"]
 
 
+def test_names_of_buffers_in_the_memory_map(tmp_path, open_page):
+    named = dataclasses.replace(TIMED, text=TIMED.text + "\n    # UB view doubled: bytes 4096 to 8191\n")
+    pictures = []
+    for kernel in (TIMED, named):
+        write_page(SessionReport((kernel,)), tmp_path / "page.html")
+        page = open_page(tmp_path / "page.html")
+        pictures.append(page.evaluate("document.querySelector('#memory canvas').toDataURL()"))
+    assert pictures[0] != pictures[1]
+    page.mouse.move(*in_canvas(page, "#memory canvas", 600, 100))
+    assert "line 17 writes bytes 4096 to 8191 (doubled)" in page.locator("#tip").inner_text()
+
+
 def test_a_choice_of_blocks_and_memories(page):
     choice = page.get_by_title("which blocks")
     assert choice.locator("option").all_inner_texts() == ["all 2 blocks", "block 0", "block 1"]

@@ -108,7 +108,7 @@ def _scopes(body: Any) -> dict[str, str]:
 def _elements(begin: int, dtype: Any) -> int:
     """Where a view begins, in elements."""
     type = tvm.DataType(str(dtype))
-    return begin * 8 // (type.bits * type.lanes)
+    return int(begin * 8 // (type.bits * type.lanes))
 
 
 def _less(index: Any, amount: int) -> Any:

@@ -59,26 +59,37 @@ SCOPES: dict[str, MemorySpace] = {"shared": "ub", "shared.l1": "mat", "shared.l0
 
 
 def allocate(v: Visitor, space: MemorySpace, name: str, element: str, size: int, views: Sequence[PlacedView] = ()) -> Storage:
-    """Memory behind all that is allocated already; buffers that do not fit are refused, with what each takes (and the ``views`` in it)."""
+    """Memory behind all that is allocated already; buffers that do not fit are refused, with what each takes.
+
+    Args:
+        size: bytes.
+        views: buffers that TileLang has put into this one.
+    """
     memory, taken = MEMORIES[space], v.allocations.setdefault(space, [])
     storage = Storage(space, name, element, byte_offset=taken_bytes(v, space), size=size)
     taken.append(storage)
     required = storage.byte_offset + size
     if required > memory.size:
-        parts = ", ".join([*(f"{other.name} {other.size}" for other in taken[:-1]), f"{name} {size}{_parts(views)}"])
+        parts = {one.name: one.size for one in taken}
+        inner = {one.view.name: one.view.size for one in views}
+        listed = _largest(parts) + (f"; in {name}: {_largest(inner)}" if len(inner) > 1 else "")
+        kept = f", {memory.kept} more are kept {memory.keeper}" if memory.kept else ""
+        largest = max(inner or parts, key=lambda one: (inner or parts)[one])
         v.unsupported(
-            f"{required} bytes of {memory.name} are required and {memory.size} are available ({parts})",
-            "use smaller tiles or fewer buffer versions",
+            f"{required} bytes of {memory.name} are required and {memory.size} are available{kept} ({listed})",
+            f"use smaller tiles or fewer buffer versions; {largest} takes most",
         )
     return storage
 
 
-def _parts(views: Sequence[PlacedView]) -> str:
-    """The buffers TileLang has put into one allocation, with their sizes, the largest first."""
-    if not views:
-        return ""
-    largest = sorted((one.view for one in views), key=lambda view: -view.size)
-    return f": {', '.join(f'{view.name} {view.size}' for view in largest)}"
+_MOST_NAMED = 8
+
+
+def _largest(sizes: dict[str, int]) -> str:
+    """Buffers with their sizes in bytes, the largest first."""
+    ordered = sorted(sizes.items(), key=lambda item: -item[1])
+    others = f" and {len(ordered) - _MOST_NAMED} smaller" if len(ordered) > _MOST_NAMED else ""
+    return ", ".join(f"{name} {size}" for name, size in ordered[:_MOST_NAMED]) + others
 
 
 def taken_bytes(v: Visitor, space: str) -> int:

@@ -15,6 +15,7 @@ from tilelang_pto.runtime.templates import write
 from tilelang_pto.sim.report.finding_text import advice, statement
 from tilelang_pto.sim.report.lanes import lanes, pipe_rank
 from tilelang_pto.sim.report.model import Finding, KernelReport, SessionReport, Timeline
+from tilelang_pto.sim.views import ViewTable
 from tilelang_pto.version import __version__
 
 __all__ = ["MAX_PAGE_EVENTS", "write_page"]
@@ -107,7 +108,17 @@ def _memory(kernel: KernelReport) -> list[dict[str, Any]]:
         extents = maps.setdefault((item.block, item.core, item.memory), [])
         cycles = (_short(item.first_cycle), _short(item.last_cycle))
         extents += (item.begin, item.end, *cycles, item.line, int(item.access == "write"))
-    rows = [{"block": block, "core": core, "memory": memory, "extents": extents} for (block, core, memory), extents in maps.items()]
+    views = ViewTable(kernel.text).of_name(kernel.kernel)
+    rows = [
+        {
+            "block": block,
+            "core": core,
+            "memory": memory,
+            "extents": extents,
+            "views": [{"name": view.name, "begin": view.begin, "end": view.end} for view in views if view.memory == memory],
+        }
+        for (block, core, memory), extents in maps.items()
+    ]
     return sorted(rows, key=lambda row: (row["block"], _memory_rank(row["memory"]), row["core"]))
 
 

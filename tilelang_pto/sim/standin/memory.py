@@ -87,8 +87,11 @@ def castptr(rec: Recorder, int_addr: Any, result_ptr_type: Any) -> Any:
 
 def _view(rec: Recorder, space: str) -> dict[str, int | str | float]:
     """The buffer that a pointer points into, where the text says which."""
-    view = rec.views.of_pointer(rec.line(), space)
-    return {} if view is None else {"view": view.name, "begin": view.begin, "end": view.end}
+    for line in rec.lines():  # a helper may make the pointer
+        view = rec.views.of_pointer(line, space)
+        if view is not None:
+            return {"view": view.name, "begin": view.begin, "end": view.end}
+    return {}
 
 
 @entry("addptr")

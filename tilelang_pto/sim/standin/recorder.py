@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilelang_pto.errors import SimulationError
@@ -80,6 +81,14 @@ class Recorder:
                 return frame.f_lineno
             frame = frame.f_back  # type: ignore[assignment]
         return self.function.line if self.function is not None else 0
+
+    def lines(self) -> Iterator[int]:
+        """The lines of the module text that are being executed, that of the innermost function first."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == self.filename:
+                yield frame.f_lineno
+            frame = frame.f_back
 
     def comment_above(self, line: int) -> str:
         """Text of the comment lines directly above a line."""
