@@ -511,15 +511,20 @@ void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAcces
       shadow_.Touch(memory, from, to - from, access.access, inst, false);
     }
   };
-  for (int i = c.mask.lo; i < c.mask.hi; ++i) {
-    if (!c.mask.all && !c.mask.active[i]) continue;
-    const int64_t at = access.addresses[i];
-    if (at >= from && at + access.bytes <= to) continue;  // several threads at one place
+  const auto extend = [&](int64_t at) {
+    if (at >= from && at + access.bytes <= to) return;  // several threads at one place
     if (at != to) {
       flush();
       from = at;
     }
     to = at + access.bytes;
+  };
+  if (access.gm && lane_places_.Gather(c.mask, access)) {
+    lane_places_.InOrder(extend);
+  } else {
+    for (int i = c.mask.lo; i < c.mask.hi; ++i) {
+      if (c.mask.all || c.mask.active[i]) extend(access.addresses[i]);
+    }
   }
   flush();
   if (full_) CheckThreads(c, inst, access, nullptr);

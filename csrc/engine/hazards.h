@@ -17,6 +17,7 @@
 #include "cube_memory.h"
 #include "gm_history.h"
 #include "gm_repeats.h"
+#include "lane_places.h"
 #include "paged_array.h"
 #include "report.h"
 #include "shadow.h"
@@ -141,6 +142,7 @@ class HazardMonitor final : public Monitor {
   const BarrierClocks& barriers_;
   int64_t block_ = 0;
   Agent agents_[kAgents];
+  LanePlaces lane_places_;
   std::vector<Executed> executed_[kAgents];
   std::vector<uint32_t> executions_[kCoresOfBlock];  // by instruction of the scalar unit
   std::vector<Clock> scalar_[kCoresOfBlock];         // the scalar unit's knowledge after each wait

@@ -1,6 +1,7 @@
 #include "thread_races.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace pto::engine {
 
@@ -11,7 +12,7 @@ void ThreadRaces::Begin(int cell_bytes) {
   if (slots_.empty() || pages_.size() > kMostPages) {
     pages_.clear();
     slots_.assign(1 << 10, PageSlot());
-    last_ = PageSlot();
+    std::fill(std::begin(recent_), std::end(recent_), PageSlot());
   }
 }
 

@@ -59,6 +59,7 @@ class ThreadRaces {
     uint32_t page = 0;
   };
   static constexpr size_t kMostPages = 1 << 16;  // that are kept for the next region
+  static constexpr size_t kRecent = 256;
 
   // What an access is compared with and leaves behind.
   struct Kind {
@@ -75,8 +76,9 @@ class ThreadRaces {
     const uint64_t number =
         static_cast<uint64_t>(reinterpret_cast<uintptr_t>(access.base) + static_cast<uint64_t>(at)) >> shift_;
     const uint64_t key = (number >> kPageShift) + 1;
-    if (key != last_.key) last_ = {key, Find(key)};
-    return pages_[last_.page].cells[number & ((1 << kPageShift) - 1)];
+    PageSlot& recent = recent_[key & (kRecent - 1)];
+    if (key != recent.key) recent = {key, Find(key)};
+    return pages_[recent.page].cells[number & ((1 << kPageShift) - 1)];
   }
   // Whether a fence of the warp of `me` came between now and what another of its threads did behind fence `fence`.
   bool Fenced(int16_t other, uint32_t fence, int16_t me) const {
@@ -108,7 +110,7 @@ class ThreadRaces {
   PagedArray<Cell, 1024> ub_;
   std::vector<Page> pages_;      // of GM
   std::vector<PageSlot> slots_;  // where they are: open addressing
-  PageSlot last_;                // of the last access
+  PageSlot recent_[kRecent];     // found lately
 };
 
 template <class F>
