@@ -94,7 +94,7 @@ def _number_buffers(func: tirx.PrimFunc) -> tuple[list[_Allocation], tirx.PrimFu
         if isinstance(node, tirx.AllocBuffer) and buffer.data not in allocations:
             names = {allocation.name for allocation in allocations.values()}
             name = _free(str(buffer.data.name), names)
-            extent = " x ".join(str(extent) for extent in buffer.shape)
+            extent = " x ".join(str(int(extent) if isinstance(extent, tirx.IntImm) else extent) for extent in buffer.shape)
             allocations[buffer.data] = _Allocation(len(allocations) + 1, name, buffer.data, str(buffer.dtype), _bytes(buffer), extent)
         owner = allocations.get(buffer.data)
         if owner is None or buffer in renamed:
@@ -214,14 +214,14 @@ def _places(func: tirx.PrimFunc, allocations: list[_Allocation]) -> list[View]:
 
 def _first_byte(index: Any) -> int | None:
     """Where the buffer of an access begins: the pass adds ``bits // bits of an element`` to the index."""
-    if isinstance(index, (tirx.Ramp, tirx.Broadcast)):
-        return _first_byte(index.base if isinstance(index, tirx.Ramp) else index.value)
     found: list[int] = []
     pending = [index]
     while pending:
         term = pending.pop()
         if isinstance(term, tirx.Add):
             pending += [term.a, term.b]
+        elif isinstance(term, tirx.Broadcast):  # to the index of a vector
+            pending.append(term.value)
         elif isinstance(term, tirx.FloorDiv) and isinstance(term.a, tirx.IntImm) and isinstance(term.b, tirx.IntImm):
             found.append(int(term.a))
     return found[0] // 8 if len(found) == 1 and found[0] % 8 == 0 else None

@@ -9,9 +9,12 @@ import json
 import pytest
 from tilelang.ascend import language as T
 from tvm import tirx
+from tvm.ir import PointerType, PrimType
 
 from tilelang_pto import pipeline
-from tilelang_pto.codegen.attributes import VIEWS, read_views
+from tilelang_pto.codegen.analysis.views import restore_views
+from tilelang_pto.codegen.attributes import VIEWS, read_views, write_views
+from tilelang_pto.codegen.attributes import View as PlacedView
 from tilelang_pto.errors import UnsupportedError
 from tilelang_pto.lowering import emit_function, lower_function
 from tilelang_pto.pipeline import AscendPassPipelineBody
@@ -64,6 +67,27 @@ def same_name():
     return same_name
 
 
+def short_vectors():
+    """Buffers that threads access by short vectors; one of them at computed places, too."""
+
+    @T.prim_func
+    def short_vectors(x: T.Tensor((256,), "float32"), n: T.Tensor((256,), "int32"), y: T.Tensor((256,), "float32")):
+        with T.Kernel(1):
+            first = T.alloc_shared((256,), "float32")
+            second = T.alloc_shared((256,), "float32")
+            with T.SimtVF(threads=64):
+                thread = T.get_thread_binding(0)
+                for i in T.vectorized(4):
+                    first[thread * 4 + i] = x[thread * 4 + i]
+                for i in T.vectorized(4):
+                    second[thread * 4 + i] = first[thread * 4 + i] * 2.0
+                T.sync_threads()
+                for i in T.vectorized(4):
+                    y[thread * 4 + i] = second[thread * 4 + i] + second[n[thread * 4 + i]]
+
+    return short_vectors
+
+
 @pytest.fixture(scope="module")
 def target():
     return pto_target(surface="2026-09")
@@ -89,6 +113,43 @@ def test_buffers_have_pointers_of_their_own(target):
         assert table.of_pointer(pointer, "ub") == view
         assert table.of_pointer(pointer, "mat") is None
     assert [line for line in lines if "castptr" in line and "UB view" not in line] == []
+
+
+def test_buffers_of_short_vectors_have_pointers_of_their_own(target):
+    text = text_of(short_vectors, target)
+    views = {view.name: (view.begin, view.end) for view in ViewTable(text).of_name("short_vectors_kernel")}
+    assert views == {"first": (0, 1024), "second": (1024, 2048)}
+    assert [line.partition(" = ")[0].strip() for line in text.splitlines() if "castptr" in line] == ["first", "second"]
+
+
+def test_buffers_of_unknown_place_have_no_bytes(target, monkeypatch):
+    """Their accesses stay those of the whole allocation, and no comment says that they are all of it."""
+    monkeypatch.setattr("tilelang_pto.views._places", lambda func, allocations: [])
+    text = text_of(several, target)
+    (whole,) = ViewTable(text).of_name("several_kernel")
+    assert "# UB view table: 64 int32, in " + whole.name in text
+    assert f"# UB view {whole.name}: {whole.end} uint8, bytes 0 to {whole.end - 1}" in text
+
+
+@pytest.mark.parametrize(
+    ("index", "moved"),
+    [
+        (tirx.Var("i", "int32") * 4 + 40, "i * 4 + 8"),
+        (tirx.Ramp(tirx.Var("i", "int32") + 32, 1, 4), "T.Ramp(i, 1, 4)"),
+        (tirx.Var("i", "int32x4") + tirx.Broadcast(tirx.IntImm("int32", 32), 4), "i + T.Broadcast(32, 4) - T.Broadcast(32, 4)"),
+    ],
+)
+def test_indices_count_from_the_beginning_of_a_buffer(index, moved):
+    data = tirx.Var("arena", PointerType(PrimType("uint8"), "shared.dyn"))
+    other = tirx.decl_buffer((64,), "float32", "part", data=data, scope="shared.dyn")
+    arena = tirx.decl_buffer((256,), "uint8", "arena", data=data, scope="shared.dyn")
+    body = tirx.SeqStmt([tirx.AllocBuffer(arena), tirx.DeclBuffer(other), tirx.Evaluate(tirx.BufferLoad(other, [index]))])
+    view = PlacedView(1, "part", "arena", 128, 128, "float32", "32", ("part",))
+    function = tirx.PrimFunc([], body).with_attr(VIEWS, write_views([view]))
+    found, _ = restore_views(function)
+    load = found.seq[-1].value
+    assert str(load.buffer.data.name) == "part"
+    assert load.indices[0].script() == moved
 
 
 def test_positions_count_from_the_buffer(target):

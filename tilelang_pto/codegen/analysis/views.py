@@ -115,6 +115,12 @@ def _less(index: Any, amount: int) -> Any:
     """``index - amount``; a constant among its terms takes it up."""
     if amount == 0:
         return index
+    if isinstance(index, tirx.Ramp):
+        return tirx.Ramp(_less(index.base, amount), index.stride, index.lanes)
+    lanes = tvm.DataType(str(index.dtype)).lanes
+    if lanes > 1:
+        scalar = str(index.dtype).removesuffix(f"x{lanes}")
+        return tirx.Sub(index, tirx.Broadcast(tirx.IntImm(scalar, amount), lanes))
     added: list[Any] = []
     taken: list[Any] = []
     constant = -amount

@@ -169,8 +169,14 @@ def decl_buffer(v: Visitor, node: Any) -> None:
     storage = storage_of(v, node.buffer.data)
     _plain_view(v, node.buffer)
     name = str(node.buffer.name)
-    if storage.kind in MEMORIES and name not in v.views:
-        describe_view(v, storage, name, f"{_one_dimension(node.buffer)} {node.buffer.dtype}, ")
+    if storage.kind not in MEMORIES or name in v.views:
+        return
+    what = f"{_one_dimension(node.buffer)} {node.buffer.dtype}, "
+    if _byte_count(v, node.buffer) == storage.size:
+        describe_view(v, storage, name, what)
+    else:  # a part, of which only the indices tell the place
+        v.views.add(name)
+        v.b.comment(f"{view_title(storage, name)}: {what}in {storage.name}")
 
 
 def describe_view(v: Visitor, storage: Storage, name: str, what: str = "") -> None:
@@ -197,7 +203,7 @@ def _plain_view(v: Visitor, buffer: Any) -> None:
 
 
 def _one_dimension(buffer: Any) -> str:
-    return " x ".join(str(extent) for extent in buffer.shape)
+    return " x ".join(str(int(extent) if isinstance(extent, tirx.IntImm) else extent) for extent in buffer.shape)
 
 
 def storage_of(v: Visitor, data: Any) -> Storage:
