@@ -136,6 +136,7 @@ CHARTS = {
     "long names": Chart("f", "t", "us", ("reduce_partials_and_rmsnorm_backward", "x"), (("s", (1.0, 2.0)),)),
     "many": Chart("g", "t", "ratio", tuple(map(str, range(25))), tuple((f"s{i}", (0.5,) * 25) for i in range(5)), reference=1.0),
     "many decades": Chart("e", "t", "us", ("x", "y"), (("s", (0.3, 4e6)),), logarithmic=True),
+    "just beyond powers of ten": Chart("h", "t", "us", ("x", "y"), (("s", (1e-3 - 2e-19, 1e3 + 1e-13)),), logarithmic=True),
     "large": Chart("d", "t", "us", tuple(map(str, range(30))), (("s", tuple(float(i + 1) * 1e5 for i in range(30))),)),
 }
 

@@ -26,7 +26,8 @@ class SimOptions:
 
     Args:
         check: beyond the bounds and alignment of accesses and the use of flags, which always count: ``"off"`` checks nothing,
-            ``"bounds"`` that on-chip memory is written before it is read, ``"full"`` also that accesses to the same bytes are ordered.
+            ``"bounds"`` that on-chip memory is written before it is read and that accesses stay in their buffers and find there what was
+            stored, ``"full"`` also that accesses to the same bytes are ordered.
         policy: which of the orders that flags permit is executed. ``"late"``: a transfer happens when nothing else can go on without
             it; ``"eager"``: as early as it can; ``"random:SEED"``: any.
         race: ``"raise"`` ends a launch with an error at its first finding, ``"report"`` goes on and collects them.

@@ -28,7 +28,7 @@ def ticks_of(chart: Chart) -> list[float]:
     if chart.logarithmic:
         low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
         steps = (1, 2, 5) if high - low <= _FEW_DECADES else (1,)
-        ticks = [step * 10.0**exponent for exponent in range(low, max(high, low + 1) + 1) for step in steps]
+        ticks = [step * 10.0**exponent for exponent in range(low - 1, high + 2) for step in steps]  # the logarithms are rounded
         first = max(number for number, tick in enumerate(ticks) if tick <= min(values))
         last = min(number for number, tick in enumerate(ticks) if tick >= max(values))
         return ticks[first : max(last, first + 1) + 1]
