@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 from unittest import mock
 
 import numpy as np
@@ -25,7 +27,7 @@ from tilelang_pto.runtime.abi import KernelAbi
 from tilelang_pto.sim.program import Program
 from tilelang_pto.sim.record import record_module
 
-__all__ = ["Launch", "capture"]
+__all__ = ["Launch", "capture", "leave"]
 
 
 @dataclass(slots=True)
@@ -62,6 +64,13 @@ def capture() -> Iterator[list[Launch]]:
     finally:
         if cached:
             tilelang.enable_cache()
+
+
+def leave(code: int = 0) -> NoReturn:
+    """Ends a program that has captured launches: host code keeps functions of Python, and must not release them after the interpreter."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _module(launches: list[Launch], emitted: EmittedModule, abis: Mapping[str, KernelAbi], *, device: str, surface: str) -> Any:

@@ -135,4 +135,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    from captured_launches import leave
+
     main()
+    leave()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import pickle
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from captured_launches import Launch
+from captured_launches import Launch, leave
 from command_trace import Event, TraceError, trace_block
 from mutation_kernels import Kernel, kernels
 from redundancy import Verdict, judge
@@ -159,7 +158,7 @@ def row(score: Score) -> str:
 HEADER = f"{'kernel':38} {'original':8} {'mutants':>8} {'killed':>7} {'redundant':>10} {'unexplained':>12} {'score':>8}   found as"
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="kernels with one of these words, separated by commas, in their names")
     parser.add_argument("--launches", type=Path, help="keep compiled kernels and their arguments in this directory, and use those there")
@@ -168,7 +167,7 @@ def main() -> None:
     chosen = [kernel for kernel in kernels() if any(word in kernel.name for word in options.only.split(","))]
     if options.list:
         print("\n".join(kernel.name for kernel in chosen))
-        return
+        return 0
     print(HEADER, flush=True)
     scores: list[Score] = []
     failed: list[str] = []
@@ -196,8 +195,8 @@ def main() -> None:
     print(row(total))
     if failed:
         print(f"not measured: {', '.join(failed)}")
-        sys.exit(1)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    leave(main())
