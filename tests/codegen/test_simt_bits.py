@@ -101,6 +101,25 @@ def test_in_the_scalar_unit(surface, source, target):
     np.testing.assert_array_equal(bits(got), bits(array))
 
 
+@pytest.mark.parametrize("surface", SURFACES)
+def test_in_more_threads_than_before(surface):
+    """The places of a later, larger vector function are another buffer, which findings do not take for the first one."""
+    a, out = pointer("a", "float32"), pointer("out", "int32")
+
+    def store(first):
+        def one(thread):
+            index = thread + first
+            load = tirx.BufferLoad(view(a, "float32", 160), [index])
+            return tirx.BufferStore(view(out, "int32", 160), op("tirx.reinterpret", "int32", load), [index])
+
+        return one
+
+    mod = vector_kernel("map", [a, out], lambda _: sequence(simt_block(32, store(0)), simt_block(128, store(32))))
+    array, got = values("float32")[:160].copy(), np.zeros(160, "int32")
+    run(emitted(mod, surface), "map", array, got)
+    np.testing.assert_array_equal(bits(got), bits(array))
+
+
 def test_places_are_counted():
     """UB that is full has none left for the places of the threads."""
     a, out = pointer("a", "float32"), pointer("out", "int32")

@@ -88,7 +88,7 @@ class Visitor:
         self.counters: set[Any] = set()
         self.allocations: dict[str, list[Storage]] = {}  # by memory space
         self.arenas: dict[str, list[PlacedView]] = {}  # buffers of merged allocations, by the allocation's name
-        self.views: set[str] = set()  # names that a comment has told
+        self.views: set[str] = set()  # buffers that a comment has told of, as ``UB view row``
         self.arguments_alias = False
         self.modes: dict[str, int | None] = {"hf32": 0, "direction": 0}  # None where it depends on the way that led here
         self.pad_value: Value | None = None  # of padded copies, where one setter is known to reach

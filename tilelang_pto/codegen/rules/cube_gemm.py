@@ -300,7 +300,7 @@ def _stages(v: Visitor, space: MemorySpace) -> Storage:
         sizes = [_shape_of_call(v, node) for node in _gemms(v.body)]
         size = max(shape.stages * shape.stage_bytes(shape.m if space == "left" else shape.n) for shape in sizes)
         v.storage[key] = allocate(v, space, "GEMM stages", "uint8", size)
-        describe_view(v, v.storage[key], "GEMM stages")
+        describe_view(v, v.storage[key], v.storage[key].name)
     return v.storage[key]
 
 

@@ -62,10 +62,15 @@ def allocate(v: Visitor, space: MemorySpace, name: str, element: str, size: int,
     """Memory behind all that is allocated already; buffers that do not fit are refused, with what each takes.
 
     Args:
+        name: of the buffer, which gets another one like it if a buffer of this memory has it.
         size: bytes.
         views: buffers that TileLang has put into this one.
     """
     memory, taken = MEMORIES[space], v.allocations.setdefault(space, [])
+    names = {one.name for one in taken} | {one.view.name for one in views}
+    stem, number = name, 1
+    while name in names or view_title(space, name) in v.views:
+        name, number = f"{stem}_{number}", number + 1
     storage = Storage(space, name, element, byte_offset=taken_bytes(v, space), size=size)
     taken.append(storage)
     required = storage.byte_offset + size
@@ -169,25 +174,29 @@ def decl_buffer(v: Visitor, node: Any) -> None:
     storage = storage_of(v, node.buffer.data)
     _plain_view(v, node.buffer)
     name = str(node.buffer.name)
-    if storage.kind not in MEMORIES or name in v.views:
+    if storage.kind not in MEMORIES or view_title(storage.kind, name) in v.views:
         return
     what = f"{_one_dimension(node.buffer)} {node.buffer.dtype}, "
     if _byte_count(v, node.buffer) == storage.size:
         describe_view(v, storage, name, what)
     else:  # a part, of which only the indices tell the place
-        v.views.add(name)
-        v.b.comment(f"{view_title(storage, name)}: {what}in {storage.name}")
+        _comment_on_view(v, storage, name, f"{what}in {storage.name}")
 
 
 def describe_view(v: Visitor, storage: Storage, name: str, what: str = "") -> None:
     """A comment with the place of a buffer in its memory; the simulator reads it (docs/program-form.md)."""
-    v.views.add(name)
-    v.b.comment(f"{view_title(storage, name)}: {what}bytes {storage.byte_offset} to {storage.byte_offset + storage.size - 1}")
+    _comment_on_view(v, storage, name, f"{what}bytes {storage.byte_offset} to {storage.byte_offset + storage.size - 1}")
 
 
-def view_title(storage: Storage, name: str) -> str:
+def _comment_on_view(v: Visitor, storage: Storage, name: str, what: str) -> None:
+    title = view_title(storage.kind, name)
+    v.views.add(title)
+    v.b.comment(f"{title}: {what}")
+
+
+def view_title(space: str, name: str) -> str:
     """``UB view row``."""
-    return f"{MEMORIES[storage.kind].name} view {name}"
+    return f"{MEMORIES[space].name} view {name}"
 
 
 def _plain_view(v: Visitor, buffer: Any) -> None:
@@ -283,7 +292,7 @@ def memory_pointer(v: Visitor, storage: Storage, dtype: DType) -> Value:
     stem = storage.name if storage.name.isidentifier() else MEMORIES[storage.kind].name.lower()
     hint = stem if dtype.tir == storage.element else f"{stem}_{dtype.pto}"
     base = v.b.pure((storage.kind, storage.byte_offset, storage.name), build, (), type, hint=hint, everywhere=True)
-    base.keep_name, base.note = True, view_title(storage, storage.name)
+    base.keep_name, base.note = True, view_title(storage.kind, storage.name)
     return base
 
 

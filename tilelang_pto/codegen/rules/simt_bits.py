@@ -43,7 +43,7 @@ def _scratch(v: Visitor, name: str, places: int) -> Storage:
         return v.storage[size]
     key: tuple[Any, ...] = (name, places)
     v.storage[key] = allocate(v, "ub", name, "uint8", places * PLACE)
-    describe_view(v, v.storage[key], name)
+    describe_view(v, v.storage[key], v.storage[key].name)
     return v.storage[key]
 
 
