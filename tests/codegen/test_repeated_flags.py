@@ -110,6 +110,55 @@ def test_without_the_barrier_a_flag_may_be_set_twice(surface):
     assert all((one.first.op, one.second.op, one.second.execution) == ("wait_flag", "set_flag", 2) for one in found)
 
 
+def one_branch_in_order(ordered_case):
+    """A round whose condition chooses between two pipelines; only one of them ends with a barrier."""
+
+    def around(tile, body):
+        cases = [body, body]
+        cases[ordered_case] = sequence(body, call("pipe_barrier", "PIPE_ALL"))
+        return tirx.IfThenElse(tile % 2 == 0, *cases)
+
+    return around
+
+
+def nested_branches(tile, body):
+    inner = tirx.IfThenElse(tile < 2, sequence(body, call("pipe_barrier", "PIPE_ALL")), body)
+    return tirx.IfThenElse(tile % 3 < 2, inner, sequence(body, call("pipe_barrier", "PIPE_ALL")))
+
+
+# How a round is put into branches, how many barriers its own text has
+BRANCHES = {
+    "only the first is in order": (one_branch_in_order(0), 1),
+    "only the second is in order": (one_branch_in_order(1), 1),
+    "a branch in a branch": (nested_branches, 2),
+    "a barrier that need not be reached": (
+        lambda tile, body: sequence(body, tirx.IfThenElse(tile > 1, call("pipe_barrier", "PIPE_ALL"), None)),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("case", BRANCHES)
+def test_every_branch_has_to_be_in_order(case, surface):
+    around, given = BRANCHES[case]
+    text = text_of(kernel(around=around), surface)
+    assert text.count(BARRIER) == given + 1
+    for policy in ("late", "random:1"):
+        assert findings(text, policy) == ((), True)
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_branches_that_are_all_in_order_get_no_barrier(surface):
+    def around(tile, body):
+        ordered = sequence(body, call("pipe_barrier", "PIPE_ALL"))
+        return tirx.IfThenElse(tile % 2 == 0, ordered, ordered)
+
+    text = text_of(kernel(around=around), surface)
+    assert text.count(BARRIER) == 2
+    assert findings(text, "late") == ((), True)
+
+
 ORDERED = {
     "a flag the other way": {"after": [pair("MTE2_MTE3", 5)]},
     "a flag the other way at the start": {"before": [pair("MTE2_MTE3", 5)]},

@@ -20,6 +20,9 @@ _SETS = {"tl.ascend_set_flag": True, "tl.ascend_wait_flag": False}
 _BARRIER = "tl.ascend_pipe_barrier"
 
 
+Branch = tuple[int, int]  # a condition and which of its cases
+
+
 @dataclass(frozen=True, slots=True)
 class _Step:
     """One synchronisation in the order of the program.
@@ -29,7 +32,7 @@ class _Step:
         number: text of the event id.
         sets: whether it is a set (or else a wait).
         inner: which loop inside the body runs it, if any.
-        branch: which branch inside the body it stands in, if any.
+        branches: in which branches inside the body it stands, the outermost first.
     """
 
     source: str
@@ -37,7 +40,11 @@ class _Step:
     number: str
     sets: bool
     inner: int | None
-    branch: int | None
+    branches: tuple[Branch, ...]
+
+    def comes_with(self, other: _Step) -> bool:
+        """Whether a round that runs ``other`` runs this one for certain."""
+        return self.inner is None and self.branches == other.branches[: len(self.branches)]
 
 
 def sets_run_ahead(body: Any) -> bool:
@@ -49,9 +56,6 @@ def sets_run_ahead(body: Any) -> bool:
 
 def _runs_ahead(steps: list[_Step], source: str, destination: str) -> bool:
     own = [position for position, step in enumerate(steps) if (step.source, step.destination) == (source, destination)]
-    first, last = steps[own[0]], steps[own[-1]]
-    if first.inner is not None or last.inner is not None or not first.sets or last.sets:
-        return False
     inner: dict[int, _Step] = {}
     for position in own:
         step = steps[position]
@@ -59,43 +63,61 @@ def _runs_ahead(steps: list[_Step], source: str, destination: str) -> bool:
             inner.setdefault(step.inner, step)
     if all(step.sets for step in inner.values()):
         return False  # each set here hands over data, whose buffer another flag guards
+    begins, ends = _outermost(steps, own), _outermost(steps, own[::-1])
+    return any(
+        steps[begin].sets and not steps[end].sets and not _in_order(steps, begin, end, source, destination)
+        for begin, end in itertools.product(begins, ends)
+    )
+
+
+def _outermost(steps: list[_Step], positions: list[int]) -> list[int]:
+    """Which of the positions may be the first one that a round comes to. Those of loops inside count, too."""
+    found: list[int] = []
+    for position in positions:
+        if not any(steps[earlier].branches == steps[position].branches[: len(steps[earlier].branches)] for earlier in found):
+            found.append(position)
+    return [position for position in found if steps[position].inner is None]
+
+
+def _in_order(steps: list[_Step], begin: int, end: int, source: str, destination: str) -> bool:
+    """Whether the source of the flag knows that the wait at ``end`` is over when it comes to the set at ``begin`` of the next round."""
     informed = {destination}
     signalled: set[tuple[str, str, str]] = set()
-    for step in (*steps[own[-1] + 1 :], *steps[: own[0]]):
-        if step.inner is not None or step.branch not in (None, first.branch, last.branch):
-            continue
+    between = [step for step in steps[end + 1 :] if step.comes_with(steps[end])]
+    for step in (*between, *(step for step in steps[:begin] if step.comes_with(steps[begin]))):
         if not step.source:
-            return False
+            return True
         flag = (step.source, step.destination, step.number)
         if step.sets and step.source in informed:
             signalled.add(flag)
         elif not step.sets and flag in signalled:
             informed.add(step.destination)
         if source in informed or "S" in informed:  # the scalar unit issues whatever comes behind
-            return False
-    return True
+            return True
+    return False
 
 
-def _steps(stmt: Any, numbers: Iterator[int], inner: int | None = None, branch: int | None = None) -> Iterator[_Step]:
+def _steps(stmt: Any, numbers: Iterator[int], inner: int | None = None, branches: tuple[Branch, ...] = ()) -> Iterator[_Step]:
     """Flags and barriers of one core; sections of a mixed kernel are streams of their own and left out."""
     if isinstance(stmt, tirx.SeqStmt):
         for part in stmt.seq:
-            yield from _steps(part, numbers, inner, branch)
+            yield from _steps(part, numbers, inner, branches)
     elif isinstance(stmt, tirx.SBlock) and str(stmt.name_hint) in ("CUBE", "VECTOR"):
         return
     elif isinstance(stmt, (tirx.AttrStmt, tirx.SBlock)):
-        yield from _steps(stmt.body, numbers, inner, branch)
+        yield from _steps(stmt.body, numbers, inner, branches)
     elif isinstance(stmt, (tirx.For, tirx.While)):
-        yield from _steps(stmt.body, numbers, next(numbers) if inner is None else inner, branch)
+        yield from _steps(stmt.body, numbers, next(numbers) if inner is None else inner, branches)
     elif isinstance(stmt, tirx.IfThenElse):
-        for case in (stmt.then_case, stmt.else_case):
+        condition = next(numbers)
+        for number, case in enumerate((stmt.then_case, stmt.else_case)):
             if case is not None:
-                yield from _steps(case, numbers, inner, next(numbers))
+                yield from _steps(case, numbers, inner, (*branches, (condition, number)))
     elif isinstance(stmt, tirx.Evaluate) and isinstance(stmt.value, tirx.Call):
         name = str(getattr(stmt.value.op, "name", ""))
         if name in _SETS:
             event, number = stmt.value.args
             source, _, destination = str(event.value).partition("_")
-            yield _Step(source, destination, str(number), _SETS[name], inner, branch)
+            yield _Step(source, destination, str(number), _SETS[name], inner, branches)
         elif name == _BARRIER and str(stmt.value.args[0].value).removeprefix("PIPE_") in ("ALL", "S"):
-            yield _Step("", "", "", False, inner, branch)
+            yield _Step("", "", "", False, inner, branches)
