@@ -323,17 +323,19 @@ void HazardMonitor::TouchPlaces(const Context& c, const Inst* in, const int64_t*
       }
     }
     // Neighbours together.
-    pieces_.clear();
+    pieces_.resize(static_cast<size_t>(count));
+    size_t pieces = 0;
     for (int i = 0; i < count; ++i) {
       const uint64_t offset = static_cast<uint64_t>(offsets[i]);
       const uint32_t granule = static_cast<uint32_t>(offset / kGranule);
       const uint32_t mask = GranuleMask(offset % kGranule, offset % kGranule + static_cast<uint64_t>(bytes));
-      if (!pieces_.empty() && pieces_.back().granule == granule) {
-        pieces_.back().mask |= mask;
+      if (pieces && pieces_[pieces - 1].granule == granule) {
+        pieces_[pieces - 1].mask |= mask;
       } else {
-        pieces_.push_back({granule, mask});
+        pieces_[pieces++] = {granule, mask};
       }
     }
+    pieces_.resize(pieces);
     shadow_.TouchPieces(c.ub_memory, pieces_, access, inst);
     if (!full_) return;
     const bool write = access != Access::kRead;

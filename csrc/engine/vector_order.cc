@@ -49,8 +49,9 @@ bool VectorOrder::TouchPieces(const Code& code, uint32_t inst, int64_t step, boo
     needed = last.inst;
     return false;
   };
-  recent_.clear();
-  for (const Piece& piece : pieces) {
+  recent_.resize(pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
     Cell& cell = cells_[piece.granule / kCellGranules];
     Granule& granule = cell.granules[piece.granule % kCellGranules];
     bool clash = false;
@@ -62,7 +63,7 @@ bool VectorOrder::TouchPieces(const Code& code, uint32_t inst, int64_t step, boo
       }
     }
     if (clash) return false;
-    recent_.push_back(&granule[mine]);
+    recent_[i] = &granule[mine];
   }
   for (size_t i = 0; i < pieces.size(); ++i) {
     cells_[pieces[i].granule / kCellGranules].part[mine] = time_;
