@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tir_builder import access, op, pointer, sequence, vector_kernel
+from tir_builder import access, block, op, pointer, sequence, vector_kernel
 from tvm import tirx
 
 from tilelang_pto.codegen import emit_module
@@ -86,6 +86,7 @@ AHEAD = {
     "a plain loop": {},
     "an unrolled loop": {"kind": tirx.ForKind.UNROLLED},
     "a round that a condition guards": {"around": guarded},
+    "a block of the vector core in the loop": {"around": lambda tile, body: block("VECTOR", body)},
     "an order the other way round": {"after": [pair("MTE3_MTE2", 5)]},
     "a wait for a flag that was set before": {"before": [flag("set", "MTE2_MTE3", 5)], "after": [flag("wait", "MTE2_MTE3", 5)]},
 }

@@ -47,9 +47,14 @@ class _Step:
         return self.inner is None and self.branches == other.branches[: len(self.branches)]
 
 
-def sets_run_ahead(body: Any) -> bool:
-    """Whether a round of the loop with this body may set a flag again before the last wait of the round before it."""
-    steps = list(_steps(body, itertools.count()))
+def sets_run_ahead(body: Any, *, mixed: bool) -> bool:
+    """Whether a round of the loop with this body may set a flag again before the last wait of the round before it.
+
+    Args:
+        body: of the loop; in a mixed kernel without the blocks of its cores, which are streams of their own.
+        mixed: whether the kernel runs on cores of both kinds.
+    """
+    steps = list(_steps(body, mixed, itertools.count()))
     channels = {(step.source, step.destination) for step in steps if step.source}
     return any(_runs_ahead(steps, *channel) for channel in channels)
 
@@ -97,22 +102,22 @@ def _in_order(steps: list[_Step], begin: int, end: int, source: str, destination
     return False
 
 
-def _steps(stmt: Any, numbers: Iterator[int], inner: int | None = None, branches: tuple[Branch, ...] = ()) -> Iterator[_Step]:
-    """Flags and barriers of one core; sections of a mixed kernel are streams of their own and left out."""
+def _steps(stmt: Any, mixed: bool, numbers: Iterator[int], inner: int | None = None, branches: tuple[Branch, ...] = ()) -> Iterator[_Step]:
+    """Flags and barriers of one core."""
     if isinstance(stmt, tirx.SeqStmt):
         for part in stmt.seq:
-            yield from _steps(part, numbers, inner, branches)
-    elif isinstance(stmt, tirx.SBlock) and str(stmt.name_hint) in ("CUBE", "VECTOR"):
+            yield from _steps(part, mixed, numbers, inner, branches)
+    elif mixed and isinstance(stmt, tirx.SBlock) and str(stmt.name_hint) in ("CUBE", "VECTOR"):
         return
     elif isinstance(stmt, (tirx.AttrStmt, tirx.SBlock)):
-        yield from _steps(stmt.body, numbers, inner, branches)
+        yield from _steps(stmt.body, mixed, numbers, inner, branches)
     elif isinstance(stmt, (tirx.For, tirx.While)):
-        yield from _steps(stmt.body, numbers, next(numbers) if inner is None else inner, branches)
+        yield from _steps(stmt.body, mixed, numbers, next(numbers) if inner is None else inner, branches)
     elif isinstance(stmt, tirx.IfThenElse):
         condition = next(numbers)
         for number, case in enumerate((stmt.then_case, stmt.else_case)):
             if case is not None:
-                yield from _steps(case, numbers, inner, (*branches, (condition, number)))
+                yield from _steps(case, mixed, numbers, inner, (*branches, (condition, number)))
     elif isinstance(stmt, tirx.Evaluate) and isinstance(stmt.value, tirx.Call):
         name = str(getattr(stmt.value.op, "name", ""))
         if name in _SETS:

@@ -289,7 +289,7 @@ def _device_loop(v: Visitor, node: Any, low: Value, high: Value, carried: list[S
 def _round(v: Visitor, node: Any) -> None:
     """The body of a loop; where its flags would be set again too early, a barrier ends it."""
     v.stmt(node.body)
-    if sets_run_ahead(node.body):
+    if sets_run_ahead(node.body, mixed=v.cores.kind == "mixed"):
         v.b.effect(lambda _: call("pto.pipe_barrier", constant("ALL")))
 
 
