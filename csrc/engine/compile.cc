@@ -474,8 +474,16 @@ void Builder::CompileOp(const Op& op) {
 
 // For the instructions emitted since `first`.
 void Builder::NoteViews(uint32_t first, const Op& op) {
-  if (scope_.views.empty() || !op.regions.empty()) return;
-  const std::vector<ViewUse> uses = UsesOfViews(*scope_.tree, scope_.views, scope_.function->views, op);
+  if (scope_.views.empty()) return;
+  std::vector<ViewUse> uses;
+  if (op.regions.empty()) {
+    uses = UsesOfViews(*scope_.tree, scope_.views, scope_.function->views, op);
+  } else if (op.name == "vecscope" || op.name == "simt") {  // its call may fill what it stores to
+    for (ViewUse use : code_.children.back()->view_uses) {
+      use.reads = false;
+      if (use.writes) uses.push_back(use);
+    }
+  }
   if (uses.empty()) return;
   ViewRange range;
   range.first = static_cast<uint32_t>(code_.view_uses.size()), range.count = static_cast<uint32_t>(uses.size());

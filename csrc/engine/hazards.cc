@@ -229,7 +229,11 @@ void HazardMonitor::Start(const Core& core, Pipe pipe, const Command& command) {
     Learn(agent, scalar_[core.slot()][full_ ? command.waits : 0]);
   }
   if (pipe == kPipeV) vector_order_[static_cast<size_t>(core.sub_block)].Begin();
-  // A command that fills a buffer may have nothing to move.
+}
+
+void HazardMonitor::Done(const Core& core, Pipe, const Command& command) {
+  End();
+  // A command that fills a buffer may have had nothing to move.
   const Code& code = core.function().code;
   if (shared_bytes_.Empty() || code.views.empty()) return;
   const ViewRange range = code.views[Index(code, command.inst)];
@@ -237,8 +241,6 @@ void HazardMonitor::Start(const Core& core, Pipe pipe, const Command& command) {
     if (code.view_uses[i].writes) shared_bytes_.Refill(code.view_uses[i].view);
   }
 }
-
-void HazardMonitor::Done(const Core&, Pipe, const Command&) { End(); }
 
 template <class F>
 void HazardMonitor::InCommand(const Context& c, const Inst* in, F f) {
@@ -290,7 +292,7 @@ void HazardMonitor::Touch(const Context& c, const Inst* in, Memory memory, int64
     // A register load may reach beyond what its users need of it, into a buffer that is being filled: where it begins
     // decides. A tile that is not ready is read at its beginning, too.
     const bool reaches = pipe == kPipeV && IsVectorCode(c) && access == Access::kRead;
-    if (!c.code->views.empty()) CheckView(c, inst, memory, offset, reaches ? 1 : bytes, access);
+    CheckView(c, inst, memory, offset, reaches ? 1 : bytes, access);
     if (reaches) {
       shadow_.TouchRegister(memory, offset, bytes, inst);
     } else if (!shadow_.Touch(memory, offset, bytes, access, inst, strict) && pipe != kPipeV) {
@@ -313,7 +315,7 @@ void HazardMonitor::TouchPlaces(const Context& c, const Inst* in, const int64_t*
                                 Access access) {
   InCommand(c, in, [&] {
     const uint32_t inst = Index(*c.code, in);
-    if (!c.code->views.empty() && c.code->views[inst].count && count > 0) {
+    if (!function_.views.empty() && count > 0) {
       const auto [least, most] = std::minmax_element(offsets, offsets + count);
       if (shared_bytes_.Empty()) {
         CheckView(c, inst, c.ub_memory, *least, bytes, access);
@@ -351,8 +353,8 @@ void HazardMonitor::TouchPlaces(const Context& c, const Inst* in, const int64_t*
 
 void HazardMonitor::CheckView(const Context& c, uint32_t inst, Memory memory, int64_t offset, int64_t bytes,
                               Access access) {
-  const ViewRange range = c.code->views[inst];
-  if (!range.count || access == Access::kSpoil) return;
+  if (function_.views.empty() || access == Access::kSpoil) return;
+  const ViewRange range = c.code->views.empty() ? ViewRange() : c.code->views[inst];
   const bool read = access != Access::kWrite, write = access != Access::kRead;
   const Space space = SpaceOf(memory);
   const PointerView* left = nullptr;
@@ -371,7 +373,10 @@ void HazardMonitor::CheckView(const Context& c, uint32_t inst, Memory memory, in
     }
     return;
   }
-  if (!left) return;
+  if (!left) {
+    if (write) shared_bytes_.WriteUnknown(memory, offset, bytes);
+    return;
+  }
   const int64_t begin = offset < left->begin ? offset : std::max(offset, left->end);
   const int64_t end = offset < left->begin ? std::min(left->begin, offset + bytes) : offset + bytes;
   const uint32_t seq = agents_[running_.agent].done + 1;
@@ -509,7 +514,7 @@ void HazardMonitor::TouchLanes(const Context& c, const Inst* in, const LaneAcces
       range.tensor = access.tensor, range.offset = access.tensor ? from : 0, range.bytes = to - from;
       AddGm(c, entry, range);
     } else {
-      if (!c.code->views.empty()) CheckView(c, inst, memory, from, to - from, access.access);
+      CheckView(c, inst, memory, from, to - from, access.access);
       shadow_.Touch(memory, from, to - from, access.access, inst, false);
     }
   };

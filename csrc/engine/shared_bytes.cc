@@ -26,7 +26,7 @@ Space SpaceOf(Memory memory) {
   }
 }
 
-SharedBytes::SharedBytes(const std::vector<PointerView>& views) : written_(views.size() + 1) {
+SharedBytes::SharedBytes(const std::vector<PointerView>& views) : views_(views), written_(views.size() + 1) {
   for (size_t i = 0; i < views.size(); ++i) {
     for (size_t j = i + 1; j < views.size(); ++j) {
       if (views[i].space != views[j].space) continue;
@@ -59,6 +59,16 @@ void SharedBytes::Write(Memory memory, int64_t offset, int64_t bytes, const Writ
         cell.lost.end());
     cell.last = writer;
   }
+}
+
+void SharedBytes::WriteUnknown(Memory memory, int64_t offset, int64_t bytes) {
+  if (Empty()) return;
+  const Space space = SpaceOf(memory);
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const PointerView& v = views_[i];
+    if (v.space == space && offset < v.end && offset + bytes > v.begin) Refill(static_cast<uint16_t>(i + 1));
+  }
+  for (int64_t unit = offset / kUnit; unit * kUnit < offset + bytes; ++unit) cells_.erase(Key(memory, unit));
 }
 
 }  // namespace pto::engine

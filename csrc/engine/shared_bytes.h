@@ -37,6 +37,8 @@ class SharedBytes {
     if (!Empty()) written_[view] = ++time_;
   }
   void Write(Memory memory, int64_t offset, int64_t bytes, const Writer& writer);
+  // The same through a pointer that may be into any view: what lies there may be what any of them holds.
+  void WriteUnknown(Memory memory, int64_t offset, int64_t bytes);
   // f(writer, begin, end) for lost bytes.
   template <class F>
   void Read(Memory memory, int64_t offset, int64_t bytes, uint16_t view, F f);
@@ -61,6 +63,7 @@ class SharedBytes {
     return static_cast<size_t>(unit) < units.size() && units[static_cast<size_t>(unit)];
   }
 
+  const std::vector<PointerView>& views_;  // of the function
   std::vector<std::vector<bool>> spaces_;
   std::unordered_map<uint64_t, Cell> cells_;
   std::vector<uint64_t> written_;  // by view: when it was last written

@@ -187,6 +187,56 @@ def test_buffers_that_take_turns(case: str) -> None:
     assert [f.message for f in findings if f.memory != "GM"] == []
 
 
+EITHER = (
+    "with pto.if_(pto.get_block_idx() == 0) as br:\n    with br.then_:\n        br.assign(p=a)\n"
+    "    with br.else_:\n        br.assign(p=b)\n"
+)
+UNKNOWN = {"of either": "br.p", "of no view": 'at("ub", pto.f32)'}
+REFILLS = {
+    "copy in": "pto.mte_gm_ub(x, POINTER, 0, 256, nburst=(1, 256, 256))\n",
+    "copy in of a part": "pto.mte_gm_ub(x, POINTER, 0, 32, nburst=(1, 32, 32))\n",
+    "vector store": vector("pto.vsts(pto.vbr(pto.f32(1.0)), POINTER, 0, m)"),
+    "scatter": vector("pto.vscatter(pto.vbr(pto.f32(1.0)), POINTER, pto.vci(pto.i32(0)), m)"),
+    "threads": threads("pto.store(1.0, POINTER, t)"),
+    "scalar store": "pto.store(1.0, POINTER, 0)\n",
+}
+
+
+@pytest.mark.parametrize("pointer", UNKNOWN)
+@pytest.mark.parametrize("case", REFILLS)
+def test_pointers_that_may_be_into_any_buffer_fill_it(case: str, pointer: str) -> None:
+    body = OVERLAP + EITHER + FILL_A + FILL_B + REFILLS[case].replace("POINTER", UNKNOWN[pointer]) + WAIT + SEND_A
+    findings, _ = findings_of(text_of(body, VECTOR, "vector"), VECTOR)
+    assert [f.message for f in findings] == []
+
+
+FILLS_NOTHING = {
+    "a loop without rounds": "with pto.for_(0, pto.get_block_idx(), step=1) as i:\n    pto.vsts(pto.vbr(pto.f32(1.0)), a, 0, m)",
+    "a mask without lanes": "none, _ = pto.plt_b32(pto.i32(0))\npto.vsts(pto.vbr(pto.f32(1.0)), a, 0, none)",
+}
+
+
+@pytest.mark.parametrize("case", FILLS_NOTHING)
+def test_a_vector_function_that_fills_a_buffer_with_nothing(case: str) -> None:
+    body = OVERLAP + FILL_A + FILL_B + vector(*FILLS_NOTHING[case].splitlines()) + WAIT + SEND_A
+    findings, _ = findings_of(text_of(body, VECTOR, "vector"), VECTOR)
+    assert [f.message for f in findings] == []
+
+
+IN_PLACE = {
+    "vector function": vector("pto.vsts(pto.vlds(a, 32), a, 32, m)  # 2").replace("m)  # 2", "few)  # 2"),
+    "threads": threads("pto.store(pto.load(a, t + 32), a, t + 32)  # 2", count=32),
+    "copy": "pto.mte_ub_ub(pto.addptr(a, 32), a, 1, nburst=(4, 0, 0))  # 2\n",
+}
+
+
+@pytest.mark.parametrize("case", IN_PLACE)
+def test_what_is_lost_is_found_by_who_writes_it_anew_from_there(case: str) -> None:
+    text = text_of(OVERLAP + FILL_A + FILL_B + IN_PLACE[case] + WAIT, VECTOR, "vector")
+    found = [f for f in findings_of(text, VECTOR)[0] if f.kind == "overlap"]
+    assert [(f.first.line, f.second.line) for f in found if f.first and f.second] == [(marked(text, "1"), marked(text, "2"))]
+
+
 CUBE = """\
 # L1 view a: 256 bfloat16, bytes 0 to 511
 # L1 view b: 256 bfloat16, bytes 512 to 1023
