@@ -133,14 +133,14 @@ def _number_buffers(func: tirx.PrimFunc) -> tuple[list[_Allocation], tirx.PrimFu
 
 
 def _visit_statements(body: Any, visit: Callable[[Any], None]) -> None:
-    """Allocations and declarations in the order of the text."""
+    """Allocations, then declarations (another shape of a buffer may be declared in front of it), each in the order of the text."""
     found: list[Any] = []
 
     def keep(node: Any) -> None:
         found.append(node)
 
     tirx.stmt_functor.ir_transform(body, keep, lambda node: None, ["tirx.AllocBuffer", "tirx.DeclBuffer"])
-    for node in found:
+    for node in sorted(found, key=lambda node: isinstance(node, tirx.DeclBuffer)):
         visit(node)
 
 

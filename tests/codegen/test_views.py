@@ -6,6 +6,7 @@ No ``from __future__ import annotations`` here: TileLang evaluates the annotatio
 import itertools
 import json
 
+import numpy as np
 import pytest
 from tilelang.ascend import language as T
 from tvm import tirx
@@ -18,6 +19,7 @@ from tilelang_pto.codegen.attributes import View as PlacedView
 from tilelang_pto.errors import UnsupportedError
 from tilelang_pto.lowering import emit_function, lower_function
 from tilelang_pto.pipeline import AscendPassPipelineBody
+from tilelang_pto.sim import run, session
 from tilelang_pto.sim.views import View, ViewTable
 from tilelang_pto.target import pto_target
 
@@ -174,6 +176,39 @@ def test_positions_count_from_the_buffer(target):
     text = text_of(beyond, target)
     assert "vlds(first_64, 0" in text
     assert "second, 0, lanes" in text
+
+
+@pytest.mark.parametrize("surface", ["2026-08", "2026-09"])
+def test_other_shapes_of_a_buffer_belong_to_it(surface):
+    """TileLang declares them in front of the allocation."""
+
+    def reshaped():
+        @T.prim_func
+        def reshaped(x: T.Tensor((8, 64), "float32"), y: T.Tensor((4, 128), "float32")):
+            with T.Kernel(1):
+                first = T.alloc_shared((8, 64), "float32")
+                second = T.alloc_shared((8, 64), "float32")
+                wide = T.reshape(first, (4, 128))
+                result = T.reshape(second, (4, 128))
+                T.copy(x, first)
+                with T.SimtVF(threads=128):
+                    for i, j in T.Parallel(4, 128):
+                        result[i, j] = wide[i, j] * 2.0
+                with T.SimdVF():
+                    lanes = T.simd.pset(32)
+                    T.simd.vsts(second[0, 0], T.simd.vadds(T.simd.vld(result[0, 0]), 1.0, lanes), lanes)
+                T.copy(result, y)
+
+        return reshaped
+
+    text = text_of(reshaped, pto_target(surface=surface))
+    pointers = [line.rpartition("# UB view ")[2] for line in text.splitlines() if "pto.castptr(pto.const(" in line]
+    assert pointers == ["wide", "result"]  # one for all shapes of each buffer
+    x, y = np.arange(512, dtype=np.float32), np.zeros(512, np.float32)
+    with session(check="full", race="report") as s:
+        run(text, "reshaped_kernel", x, y)
+    assert s.report.findings == ()
+    np.testing.assert_array_equal(y, 2 * x + (np.arange(512) < 64))
 
 
 def test_buffers_of_one_name_are_told_apart(target):

@@ -171,8 +171,10 @@ def _reset_slot(v: Visitor, node: Any, element: str) -> None:
 @statement(tirx.DeclBuffer)
 def decl_buffer(v: Visitor, node: Any) -> None:
     """A typed view of memory that exists already: no code, but a comment where it has a name of its own."""
-    storage = storage_of(v, node.buffer.data)
     _plain_view(v, node.buffer)
+    if str(node.buffer.scope()).startswith("shared") and node.buffer.data not in v.storage:
+        return  # another shape of a buffer (T.reshape) stands in front of the allocation
+    storage = storage_of(v, node.buffer.data)
     name = str(node.buffer.name)
     if storage.kind not in MEMORIES or view_title(storage.kind, name) in v.views:
         return
