@@ -218,6 +218,22 @@ def test_a_version_of_a_buffer_is_the_same_all_the_time():
     assert k.barriers() == []
 
 
+@pytest.mark.parametrize(("columns", "needed"), [(112, False), (113, True)])
+@pytest.mark.parametrize("value", ["slot", "remainder"])
+def test_the_other_one_of_two_versions(columns, needed, value):
+    """Rows of 112 registers: what is read in version ``slot`` is written in version ``1 - slot``."""
+    k = Sketch()
+    slot = k.unknown(0, 1)
+    if value == "remainder":
+        layer = k.unknown(0, 5)
+        operands = k.at(layer), k.b.literal(2, INDEX)
+        slot = k.forms.of(k.b.pure("%", lambda e: ast.BinOp(e[0], ast.Mod(), e[1]), operands, INDEX))
+    with k.function(), k.loop(columns) as c:
+        row = scaled(c, 64)
+        k.store(slot.times(-7168).plus(row).plus(Form((), 7168)), k.load(slot.times(7168).plus(row)))
+    assert bool(k.barriers()) == needed
+
+
 def test_unknown_places_may_be_the_same():
     k = Sketch()
     a, b = k.unknown(), k.unknown()

@@ -24,7 +24,7 @@ __all__ = ["place_barriers"]
 
 _FAR = 1 << 62
 _FEW = 64
-"""Rounds of a loop that are looked at one by one."""
+"""Rounds of a loop, and values of an address, that are looked at one by one."""
 _NAMES = {True: "VST", False: "VLD"}
 
 
@@ -71,6 +71,23 @@ class _Distance:
         """Whether accesses of these widths may share bytes."""
         least, most = max(self.low, 1 - new_width - self.base), min(self.high, old_width - 1 - self.base)
         return least <= most and (not self.divisor or -(-least // self.divisor) * self.divisor <= most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Distances:
+    """One of several distances: values of which there are few count one by one, as multiples of a common divisor would blur them."""
+
+    cases: tuple[_Distance, ...]
+
+    def moved(self, by: int, count: int, step: int) -> _Distances:
+        """Plus ``by`` and up to ``count`` times ``step``."""
+        if (count + 1) * len(self.cases) > _FEW:
+            return _Distances(tuple(case.moved(by, count, step) for case in self.cases))
+        return _Distances(tuple(case.moved(by + each * step, 0, 0) for case in self.cases for each in range(count + 1)))
+
+    def meets(self, old_width: int, new_width: int) -> bool:
+        """Whether accesses of these widths may share bytes."""
+        return any(case.meets(old_width, new_width) for case in self.cases)
 
 
 def place_barriers(block: Block, forms: Forms, handed: Handed) -> None:
@@ -189,9 +206,9 @@ class _Placement:
             return any(apart.moved(step * count, 0, 0).meets(old.width, new.width) for count in range(1, rounds + 1))
         return apart.moved(step, rounds - 1, step).meets(old.width, new.width)
 
-    def difference(self, old: _Open, new: _Open, changing: set[int]) -> _Distance:
+    def difference(self, old: _Open, new: _Open, changing: set[int]) -> _Distances:
         """Address of the new access minus that of the old one; ``changing`` atoms have values of their own in the two."""
-        distance = _Distance(new.address.constant - old.address.constant, 0, 0, 0)
+        distance = _Distances((_Distance(new.address.constant - old.address.constant, 0, 0, 0),))
         old_terms, new_terms = dict(old.address.terms), dict(new.address.terms)
         for atom in {*old_terms, *new_terms}:
             first, second = old_terms.get(atom, 0), new_terms.get(atom, 0)
@@ -223,8 +240,12 @@ class _Placement:
         if isinstance(key, Value) and key.interval is not None:
             return key.interval
         if isinstance(key, tuple) and key[0] == "%" and not key[2].terms and key[2].constant > 0:
-            return 1 - key[2].constant, key[2].constant - 1
+            return (0 if self.least(key[1]) >= 0 else 1 - key[2].constant), key[2].constant - 1
         return -_FAR, _FAR
+
+    def least(self, form: Form) -> int:
+        """The least value a form may have."""
+        return form.constant + sum(min(coefficient * bound for bound in self.range_of(atom)) for atom, coefficient in form.terms)
 
 
 def _forms_in(key: object) -> list[Form]:
