@@ -75,6 +75,26 @@ def fill():
     return fill
 
 
+def unused_tensors():
+    """``c = a``, with three more tensors that nothing reads."""
+    n, m = T.dynamic("n, m")
+
+    @T.prim_func
+    def unused_tensors(
+        first: T.Tensor((n,), "int32"),
+        a: T.Tensor((n,), "float32"),
+        between: T.Tensor((m,), "float32"),
+        c: T.Tensor((n,), "float32"),
+        last: T.Tensor((7,), "bfloat16"),
+    ):
+        with T.Kernel(T.ceildiv(n, 64)) as core, T.SimtVF(threads=64):
+            for i in T.Parallel(64):
+                if core * 64 + i < n:
+                    c[core * 64 + i] = a[core * 64 + i]
+
+    return unused_tensors
+
+
 def copy_twice():
     """Two device functions with a buffer in global memory between them."""
 

@@ -187,9 +187,10 @@ def _constraint(check: _Check) -> tuple[tirx.PrimExpr, Refusal]:
     given, expected = equality.b, equality.a
     if isinstance(given, tirx.IntImm) or (_reads(check, expected) and not _reads(check, given)):
         given, expected = expected, given
-    plain = given.args[2] if isinstance(given, tirx.Call) and given.op.name == "tirx.if_then_else" else given
-    plain = plain.value if isinstance(plain, tirx.Cast) else plain
-    if not isinstance(plain, tirx.BufferLoad) and _field(plain) is None:
+    # Of a stride that may be left out, or a tensor that may be, what is there otherwise.
+    ways = given.args[1:] if isinstance(given, tirx.Call) and given.op.name == "tirx.if_then_else" else [given]
+    plain = [way.value if isinstance(way, tirx.Cast) else way for way in ways]
+    if not any(isinstance(way, tirx.BufferLoad) or _field(way) is not None for way in plain):
         return condition, Refusal(f"argument {name} has a {field} that does not fit its other extents or those of the other arguments")
     text, values = f"argument {name} has {field} = {{number}}, expected ", [given]
     if isinstance(expected, tirx.IntImm):

@@ -80,7 +80,10 @@ def allow_cpu_tensors(host: tirx.PrimFunc) -> tirx.PrimFunc:
     cpu = tirx.const(_CPU, "int32")
 
     def compare(node: tirx.EQ) -> tirx.EQ | None:
-        field = _struct_field(node.a, "tirx.tvm_struct_get")
+        given = node.a
+        if isinstance(given, tirx.Call) and getattr(given.op, "name", "") == "tirx.if_then_else":
+            given = given.args[1]  # a tensor the kernel does not use may be absent
+        field = _struct_field(given, "tirx.tvm_struct_get")
         return tirx.EQ(node.a, cpu) if field == _DEVICE_TYPE_FIELD and _is_const(node.b, _EXT_DEV) else None
 
     def assign(call: tirx.Call) -> tirx.Call | None:

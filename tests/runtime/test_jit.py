@@ -6,7 +6,7 @@ import pytest
 import tilelang
 import torch
 from fake_toolchain import FakeToolchain
-from simple_kernels import make_add, strided_scale, vector_add
+from simple_kernels import make_add, strided_scale, unused_tensors, vector_add
 from tilelang.backend.target import determine_target
 from tvm.target import Target
 
@@ -48,6 +48,19 @@ def test_other_types(dtype):
     kernel = make_add(dtype=str(dtype).removeprefix("torch."))
     a, b = torch.arange(640).reshape(10, 64).to(dtype), torch.ones(10, 64, dtype=dtype)
     assert torch.equal(kernel(a, b), a + b)
+
+
+def test_tensors_the_kernel_does_not_use():
+    """They are checked as the others are."""
+    kernel = tilelang.compile(unused_tensors(), target="pto")
+    a, c = torch.randn(100), torch.zeros(100)
+    first, between, last = torch.zeros(100, dtype=torch.int32), torch.zeros(3), torch.zeros(7, dtype=torch.bfloat16)
+    kernel(first, a, between, c, last)
+    assert torch.equal(a, c)
+    with pytest.raises(RuntimeError, match="argument last has shape"):
+        kernel(first, a, between, c, last[:6])
+    with pytest.raises(RuntimeError, match="argument between"):
+        kernel(first, a, between.to(torch.float16), c, last)
 
 
 def test_strides_and_scalars():
