@@ -160,7 +160,7 @@ class HazardMonitor final : public Monitor {
   uint32_t sets_[kCoresOfBlock][kBarriers] = {}, waits_[kCoresOfBlock][kBarriers] = {};
   Running running_;
   Shadow shadow_;
-  std::vector<Piece> pieces_;              // of the running gather or scatter
+  std::vector<Piece> pieces_;  // of the running gather or scatter
   SharedBytes shared_bytes_;
   std::vector<VectorOrder> vector_order_;  // of each vector core
   std::vector<ThreadRaces> thread_races_;
