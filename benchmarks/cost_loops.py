@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sim_throughput import FRAME
+from sim_throughput import ATOMIC, FRAME, SIMT, SMALL
 
 from tilelang_pto.sim import record_module
 from tilelang_pto.sim.program import Program
@@ -38,22 +38,6 @@ SCATTER = """    with pto.vecscope():
                 pto.vscatter(x, b, k, m)
 """
 
-SIMT = """    with pto.simt({threads}, 1, 1):
-        t = pto.get_tid_x()
-        with pto.for_(0, {rounds}, step=1) as i:
-            j = {place}
-            x = pto.load({source}, j)
-            y = pto.add(pto.mul(x, x), x)
-            pto.store(y, {target}, {target_place})
-"""
-
-ATOMIC = """    with pto.simt({threads}, 1, 1):
-        t = pto.get_tid_x()
-        p = pto.addptr({target}, {place})
-        with pto.for_(0, {rounds}, step=1) as i:
-            pto.atomic_add(p, 1.0)
-"""
-
 FLAGS = """    with pto.for_(0, {rounds}, step=1) as i:
         pto.set_flag("MTE2", "V", event_id=1)
         pto.wait_flag("MTE2", "V", event_id=1)
@@ -61,18 +45,7 @@ FLAGS = """    with pto.for_(0, {rounds}, step=1) as i:
         pto.wait_flag("V", "MTE2", event_id=1)
 """
 
-TRANSFERS = """    pto.pipe_barrier("MTE2")
-    with pto.for_(0, {rounds}, step=1) as i:
-        pto.mte_gm_ub(X, a, 0, 256, nburst=(1, 256, 256))
-        pto.set_flag("MTE2", "V", event_id=1)
-        pto.wait_flag("MTE2", "V", event_id=1)
-        with pto.vecscope():
-            m = pto.pset_b32("PAT_ALL")
-            x = pto.vlds(a, 0, pto.vreg_type(64, pto.f32))
-            pto.vsts(x, b, 0, m, dist="NORM_B32")
-        pto.set_flag("V", "MTE2", event_id=1)
-        pto.wait_flag("V", "MTE2", event_id=1)
-"""
+TRANSFERS = '    pto.pipe_barrier("MTE2")\n' + SMALL
 
 IN_ORDER, APART = "pto.vci(0)", "pto.vshls(pto.vci(0), 4, m)"
 

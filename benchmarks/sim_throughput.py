@@ -35,28 +35,32 @@ VECTOR = """    with pto.vecscope():
 SIMT = """    with pto.simt({threads}, 1, 1):
         t = pto.get_tid_x()
         with pto.for_(0, {rounds}, step=1) as i:
-            x = pto.load(a, t)
+            j = {place}
+            x = pto.load({source}, j)
             y = pto.add(pto.mul(x, x), x)
-            pto.store(y, b, t)
+            pto.store(y, {target}, {target_place})
 """
+
+IN_UB = {"place": "t", "source": "a", "target": "b", "target_place": "j"}
+"""Of a SIMT loop: each thread at a place of its own."""
 
 ATOMIC = """    with pto.simt({threads}, 1, 1):
         t = pto.get_tid_x()
-        p = pto.addptr({base}, t & 63)
+        p = pto.addptr({target}, {place})
         with pto.for_(0, {rounds}, step=1) as i:
             pto.atomic_add(p, 1.0)
 """
 
 SMALL = """    with pto.for_(0, {rounds}, step=1) as i:
         pto.mte_gm_ub(X, a, 0, 256, nburst=(1, 256, 256))
-        pto.set_flag("MTE2", "V", event_id=0)
-        pto.wait_flag("MTE2", "V", event_id=0)
+        pto.set_flag("MTE2", "V", event_id=1)
+        pto.wait_flag("MTE2", "V", event_id=1)
         with pto.vecscope():
             m = pto.pset_b32("PAT_ALL")
             x = pto.vlds(a, 0, pto.vreg_type(64, pto.f32))
             pto.vsts(x, b, 0, m, dist="NORM_B32")
-        pto.set_flag("V", "MTE2", event_id=0)
-        pto.wait_flag("V", "MTE2", event_id=0)
+        pto.set_flag("V", "MTE2", event_id=1)
+        pto.wait_flag("V", "MTE2", event_id=1)
 """
 
 
@@ -106,11 +110,12 @@ def main() -> None:
              'z = pto.vcvt(w, pto.f32, pto.pset_b8("PAT_ALL"), part="P0")'  # fmt: skip
     report("vlds vlds vcvt vcvt vsts (e4m3)", VECTOR.format(mask=full, rounds=rounds // 20 + 1, op=float8), "vector_instructions",
            "instructions")  # fmt: skip
-    for base, place in (("a", "UB"), ("X", "GM")):
-        body = ATOMIC.format(threads=128, base=base, rounds=max(1, int(5_000 * scale)))
-        report(f"simt, atomic_add in {place}", body, "simt_thread_instructions", "thread instructions")
+    for target, memory in (("a", "UB"), ("X", "GM")):
+        body = ATOMIC.format(threads=128, target=target, place="t & 63", rounds=max(1, int(5_000 * scale)))
+        report(f"simt, atomic_add in {memory}", body, "simt_thread_instructions", "thread instructions")
     for threads in (128, 1024):
-        body = SIMT.format(threads=threads, rounds=max(1, int(20_000_000 * scale / threads / 5)))
+        rounds = max(1, int(20_000_000 * scale / threads / 5))
+        body = SIMT.format(threads=threads, rounds=rounds, **IN_UB)
         report(f"simt, {threads} threads", body, "simt_thread_instructions", "thread instructions")
     report("DMA, flags and a tiny vecscope", SMALL.format(rounds=max(1, int(200_000 * scale))), "vector_functions", "rounds")
 

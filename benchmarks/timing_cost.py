@@ -6,7 +6,7 @@ import argparse
 import time
 
 import numpy as np
-from sim_throughput import ATOMIC, FRAME, SIMT, SMALL, VECTOR
+from sim_throughput import ATOMIC, FRAME, IN_UB, SIMT, SMALL, VECTOR
 
 from tilelang_pto import _native
 from tilelang_pto.sim import record_module, session
@@ -22,9 +22,9 @@ CASES = {
     "one long function of vlds vlds vadd vsts": VECTOR.format(mask=FULL, rounds=2000, op=ADD),
     "400 calls of the same function": CALLS,
     "vlds vlds vci vgather2 vsts": VECTOR.format(mask=FULL, rounds=300, op=GATHER),
-    "simt, load, two operations, store, 128 threads": SIMT.format(threads=128, rounds=10000),
-    "simt, the same, 1024 threads": SIMT.format(threads=1024, rounds=2000),
-    "simt, atomic_add in GM": ATOMIC.format(threads=128, base="X", rounds=2000),
+    "simt, load, two operations, store, 128 threads": SIMT.format(threads=128, rounds=10000, **IN_UB),
+    "simt, the same, 1024 threads": SIMT.format(threads=1024, rounds=2000, **IN_UB),
+    "simt, atomic_add in GM": ATOMIC.format(threads=128, target="X", place="t & 63", rounds=2000),
     "transfers, flags and tiny functions": SMALL.format(rounds=50000),
 }
 

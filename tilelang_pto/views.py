@@ -17,12 +17,13 @@ from tvm import IRModule, tirx
 from tvm.ir.transform import PassContext
 from tvm.target import Target
 
+from tilelang_pto.codegen.analysis.views import buffer_like, is_numbered_access
 from tilelang_pto.codegen.attributes import VIEW_SHIFT, VIEWS, View, write_views
+from tilelang_pto.codegen.naming import free_name
 
 __all__ = ["lower_with_views"]
 
 _MERGE = "tl.MergeUBAllocations"
-_ACCESS = "tirx.tvm_access_ptr"
 _MERGED = "shared"
 """What the memory scopes of buffers that may be merged begin with."""
 
@@ -93,17 +94,17 @@ def _number_buffers(func: tirx.PrimFunc) -> tuple[list[_Allocation], tirx.PrimFu
         buffer = node.buffer
         if isinstance(node, tirx.AllocBuffer) and buffer.data not in allocations:
             names = {allocation.name for allocation in allocations.values()}
-            name = _free(str(buffer.data.name), names)
+            name = free_name(str(buffer.data.name), names.__contains__)
             extent = " x ".join(str(int(extent) if isinstance(extent, tirx.IntImm) else extent) for extent in buffer.shape)
             allocations[buffer.data] = _Allocation(len(allocations) + 1, name, buffer.data, str(buffer.dtype), _bytes(buffer), extent)
         owner = allocations.get(buffer.data)
         if owner is None or buffer in renamed:
             return
-        name = _free(str(buffer.name), {name for name, other in owners.items() if other is not owner})
+        name = free_name(str(buffer.name), {name for name, other in owners.items() if other is not owner}.__contains__)
         owners[name] = owner
         if name not in owner.buffers:
             owner.buffers.append(name)
-        renamed[buffer] = buffer if name == str(buffer.name) else _called(buffer, name)
+        renamed[buffer] = buffer if name == str(buffer.name) else buffer_like(buffer, name, buffer.data)
 
     _visit_statements(func.body, collect)
     if not allocations:
@@ -111,7 +112,7 @@ def _number_buffers(func: tirx.PrimFunc) -> tuple[list[_Allocation], tirx.PrimFu
 
     def rewrite(node: Any) -> Any:
         if isinstance(node, tirx.Call):
-            owner = allocations.get(node.args[1]) if _is_access(node) else None
+            owner = allocations.get(node.args[1]) if is_numbered_access(node) else None
             if owner is None:
                 return None
             mask = tirx.IntImm(node.args[4].dtype, int(node.args[4]) | owner.number << VIEW_SHIFT)
@@ -144,28 +145,6 @@ def _visit_statements(body: Any, visit: Callable[[Any], None]) -> None:
         visit(node)
 
 
-def _free(name: str, taken: set[str]) -> str:
-    free, number = name, 1
-    while free in taken:
-        free, number = f"{name}_{number}", number + 1
-    return free
-
-
-def _called(buffer: Any, name: str) -> Any:
-    """The buffer under another name."""
-    return tirx.decl_buffer(
-        buffer.shape,
-        buffer.dtype,
-        name,
-        data=buffer.data,
-        strides=buffer.strides,
-        elem_offset=buffer.elem_offset,
-        scope=buffer.scope(),
-        data_alignment=buffer.data_alignment,
-        offset_factor=buffer.offset_factor,
-    )
-
-
 def _bytes(buffer: Any) -> int:
     """Size of a buffer; 0 if it is not constant."""
     bits = tvm.DataType(str(buffer.dtype)).bits * tvm.DataType(str(buffer.dtype)).lanes
@@ -173,10 +152,6 @@ def _bytes(buffer: Any) -> int:
     for extent in buffer.shape:
         count *= int(extent) if isinstance(extent, tirx.IntImm) else 0
     return int(-(-count * bits // 8))
-
-
-def _is_access(node: Any) -> bool:
-    return str(getattr(node.op, "name", "")) == _ACCESS and isinstance(node.args[4], tirx.IntImm)
 
 
 # -- behind the pass -----------------------------------------------------------------------------------------------------
@@ -189,7 +164,7 @@ def _places(func: tirx.PrimFunc, allocations: list[_Allocation]) -> list[View]:
 
     def visit(node: Any) -> None:
         if isinstance(node, tirx.Call):
-            if _is_access(node):
+            if is_numbered_access(node):
                 note(int(node.args[4]) >> VIEW_SHIFT, node.args[1], node.args[2])
         elif isinstance(node, (tirx.BufferLoad, tirx.BufferStore)) and len(node.indices) == 1:
             note(numbers.get(str(node.buffer.name), 0), node.buffer.data, node.indices[0])

@@ -103,23 +103,23 @@ void LaunchInSession(const engine::Program& program, const LaunchName& name, con
   if (session) {
     options.timing = session->timing, options.timeline = session->timeline, options.max_events = session->max_events;
   }
-  const auto keep = [&](const std::string& error) {
-    if (!session) return;
-    std::string text = ReportText(session->options, name, grid, report, error);
+  const auto keep = [&](std::string text) {
     std::lock_guard<std::mutex> lock(mutex);
     session->reports.push_back(std::move(text));
   };
   try {
     engine::Launch(program, name.kernel, args, grid, options, &report.stats);
   } catch (const engine::Error& error) {
-    keep(error.what());
+    if (session) keep(ReportText(session->options, name, grid, report, error.what()));
     throw;
   }
   if (stats) *stats = report.stats;
-  keep("");
-  if ((session && !session->raise) || report.findings.empty()) return;
-  failed_report = ReportText(session ? session->options : OptionsText(), name, grid, report, "");
-  throw engine::FindingError(name.kernel, name.file, report.findings);
+  const bool failed = !report.findings.empty() && (!session || session->raise);
+  if (!session && !failed) return;
+  std::string text = ReportText(session ? session->options : OptionsText(), name, grid, report, "");
+  if (failed) failed_report = text;
+  if (session) keep(std::move(text));
+  if (failed) throw engine::FindingError(name.kernel, name.file, report.findings);
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {

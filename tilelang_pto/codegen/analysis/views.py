@@ -16,7 +16,7 @@ from tvm.ir import PointerType, PrimType
 
 from ..attributes import VIEW_SHIFT, VIEWS, View, read_views
 
-__all__ = ["PlacedView", "restore_views"]
+__all__ = ["PlacedView", "buffer_like", "is_numbered_access", "restore_views"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,26 @@ class PlacedView:
 
     view: View
     data: Any
+
+
+def buffer_like(buffer: Any, name: str, data: Any) -> Any:
+    """The buffer under another name, or in other memory."""
+    return tirx.decl_buffer(
+        buffer.shape,
+        buffer.dtype,
+        name,
+        data=data,
+        strides=buffer.strides,
+        elem_offset=buffer.elem_offset,
+        scope=buffer.scope(),
+        data_alignment=buffer.data_alignment,
+        offset_factor=buffer.offset_factor,
+    )
+
+
+def is_numbered_access(node: Any) -> bool:
+    """Whether a call is an access pointer whose mask can hold the number of a view."""
+    return str(getattr(node.op, "name", "")) == "tirx.tvm_access_ptr" and isinstance(node.args[4], tirx.IntImm)
 
 
 def restore_views(func: Any) -> tuple[Any, dict[str, list[PlacedView]]]:
@@ -50,22 +70,12 @@ def restore_views(func: Any) -> tuple[Any, dict[str, list[PlacedView]]]:
 
     def own(buffer: Any, data: Any) -> Any:
         if buffer not in buffers:
-            buffers[buffer] = tirx.decl_buffer(
-                buffer.shape,
-                buffer.dtype,
-                str(buffer.name),
-                data=data,
-                strides=buffer.strides,
-                elem_offset=buffer.elem_offset,
-                scope=buffer.scope(),
-                data_alignment=buffer.data_alignment,
-                offset_factor=buffer.offset_factor,
-            )
+            buffers[buffer] = buffer_like(buffer, str(buffer.name), data)
         return buffers[buffer]
 
     def rewrite(node: Any) -> Any:
         if isinstance(node, tirx.Call):
-            if str(getattr(node.op, "name", "")) != "tirx.tvm_access_ptr" or not isinstance(node.args[4], tirx.IntImm):
+            if not is_numbered_access(node):
                 return None
             mask = int(node.args[4])
             one = placed.get(mask >> VIEW_SHIFT)

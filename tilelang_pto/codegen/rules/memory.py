@@ -17,6 +17,7 @@ from tvm import tirx
 from ..analysis.views import PlacedView
 from ..caps import MEMORIES, memory_name
 from ..emit import call, constant, path
+from ..naming import free_name
 from ..registry import expression, op, statement
 from ..types import DTYPES, DType, Type, pointer_type, split_lanes
 from ..values import Value
@@ -68,9 +69,7 @@ def allocate(v: Visitor, space: MemorySpace, name: str, element: str, size: int,
     """
     memory, taken = MEMORIES[space], v.allocations.setdefault(space, [])
     names = {one.name for one in taken} | {one.view.name for one in views}
-    stem, number = name, 1
-    while name in names or view_title(space, name) in v.views:
-        name, number = f"{stem}_{number}", number + 1
+    name = free_name(name, lambda free: free in names or view_title(space, free) in v.views)
     storage = Storage(space, name, element, byte_offset=taken_bytes(v, space), size=size)
     taken.append(storage)
     required = storage.byte_offset + size
